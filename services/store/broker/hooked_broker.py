@@ -14,7 +14,7 @@ from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.hook_calls import HookCalls
 from tandemmq.store.broker.long_poll import Room
 from tandemmq.store.broker.pulled import PullAnswer, Wanted
-from tandemmq.store.broker.send import MessageOrigin, NewBatch, NewMessage, Ready, SendOutcome, SentAll, SentBatch
+from tandemmq.store.broker.send import NewBatch, NewMessage, Ready, SendOutcome, SentAll, SentBatch
 from tandemmq.store.broker.submission import Receipt, Told
 from tandemmq.store.format import properties
 from tandemmq.store.format.batch import decode_client_batch
@@ -35,8 +35,6 @@ class HookedBroker(Broker):
 
     async def send(self, given: NewMessage, *, wait: bool = True) -> Receipt:
         """See `Broker.send`."""
-        if given.origin is not MessageOrigin.CLIENT:
-            return await Broker.send(self, given, wait=wait)
         outcome: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
 
         def told(_: int, what: Receipt | TandemError) -> None:
@@ -99,14 +97,13 @@ class HookedBroker(Broker):
 
     def submit(self, items: Sequence[NewMessage], told: Told, *, wait: bool = True) -> None:
         """See `Broker.submit`."""
-        taken: list[tuple[int, SendContext | None]] = []
+        taken: list[tuple[int, SendContext]] = []
         passed: list[NewMessage] = []
         refused: list[tuple[int, TandemError]] = []
         for number, given in enumerate(items):
-            context = _of_message(given) if given.origin is MessageOrigin.CLIENT else None
+            context = _of_message(given)
             try:
-                if context is not None:
-                    self.hooks.send.before(context)
+                self.hooks.send.before(context)
             except TandemError as error:
                 refused.append((number, error))
                 continue
@@ -115,9 +112,9 @@ class HookedBroker(Broker):
 
         def hooked(number: int, outcome: Receipt | TandemError) -> None:
             at, context = taken[number]
-            if context is not None and isinstance(outcome, TandemError):
+            if isinstance(outcome, TandemError):
                 self.hooks.send.after(context, outcome)
-            elif context is not None and isinstance(outcome, Receipt):
+            else:
                 _is_stored(context, outcome)
                 self.hooks.send.after(context)
             told(at, outcome)

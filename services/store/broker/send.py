@@ -6,7 +6,6 @@ chooses queues (nothing changes but the turn of the round robin), then creates m
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
@@ -58,14 +57,6 @@ class SendRules:
     delays: DelayRules = field(default_factory=DelayRules)
 
 
-class MessageOrigin(Enum):
-    """Who sends."""
-
-    CLIENT = "client"
-    BROKER = "broker"
-    """A part of the broker itself: it may write to system topics, and what it writes is delivered as it says."""
-
-
 @dataclass(slots=True)
 class NewMessage:
     """A message as a client gives it. `properties` belongs to the sender from then on."""
@@ -79,7 +70,6 @@ class NewMessage:
     sys_flag: int = 0
     born_timestamp: int = 0
     reconsume_times: int = 0
-    origin: MessageOrigin = MessageOrigin.CLIENT
     repeatable: bool = False
     """Its UNIQ_KEY is of one send alone: another message with it is the same send, tried again."""
 
@@ -253,13 +243,12 @@ class Sender:
         topic, given_properties, body = given.topic, given.properties, given.body
         config = self.topics.get(topic)
         if config is None or topic in BROKER_WRITES or not config.perm & PERM_WRITE:
-            config = self._config(topic, missing, given.origin)
+            config = self._config(topic, missing)
         if len(body) > self.max_body:
             rules.check_body(len(body), self.max_body)
         sys_flag, born, reconsume_times = given.sys_flag, given.born_timestamp, given.reconsume_times
         special = bool(given_properties) and not rules.SPECIAL.isdisjoint(given_properties)
-        by_client = given.origin is MessageOrigin.CLIENT
-        half = special and by_client and preparing.is_half(given_properties, reconsume_times)
+        half = special and preparing.is_half(given_properties, reconsume_times)
         if half:
             sys_flag &= ~sysflag.TRANSACTION_MASK
         if sys_flag or born or reconsume_times:
@@ -267,7 +256,7 @@ class Sender:
         born = born or self.clock.now_ms()
         wait, watched, half_of, postponed = True, False, -1, None
         queue_id = given.queue_id
-        if special and by_client:
+        if special:
             queue_id = rules.queue_by_properties(given_properties, config.write_queues, queue_id)
         queue_id = self._choose_queue(config, queue_id)
         if not given_properties:
@@ -275,12 +264,12 @@ class Sender:
             encoded = b"UNIQ_KEY\x01%b\x02" % unique_key.encode()
         else:
             if special:
-                if by_client and not half:
+                if not half:
                     postponed = postpone(topic, queue_id, given_properties, self.clock.now_ms(), self._rules.delays)
                 wait = rules.take_wait(given_properties)
                 rules.remove_own(given_properties)
             unique_key = given_properties.get(properties.UNIQ_KEY) or ""
-            if self.duplicates is not None and by_client:
+            if self.duplicates is not None:
                 watched = self.duplicates.watches(topic, unique_key, reconsume_times, repeatable=given.repeatable)
             if not unique_key:
                 unique_key = given_properties[properties.UNIQ_KEY] = self.new_id(born)
@@ -365,16 +354,12 @@ class Sender:
 
     # -- topics and queues ------------------------------------------------------------------------------------------
 
-    def _config(
-        self, topic: str, missing: dict[str, TopicConfig], origin: MessageOrigin = MessageOrigin.CLIENT
-    ) -> TopicConfig:
+    def _config(self, topic: str, missing: dict[str, TopicConfig]) -> TopicConfig:
         config = self.topics.get(topic) or missing.get(topic)
-        by_client = origin is MessageOrigin.CLIENT
-        if by_client:
-            rules.check_not_system(topic)
+        rules.check_not_system(topic)
         if config is None:
             rules.check_topic_name(topic)
-            if by_client and not self._may_create(topic):
+            if not self._may_create(topic):
                 raise UnknownTopic(
                     f"Topic {topic} does not exist.", remedy="Create it first, or set autoCreateTopicEnable=true."
                 )

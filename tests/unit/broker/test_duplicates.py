@@ -7,7 +7,7 @@ import pytest
 
 from tandemmq.store.broker.duplicates import DuplicateWindow, FirstCopy
 from tandemmq.store.broker.group_transfer import PutStatus
-from tandemmq.store.broker.send import MessageOrigin, NewBatch, NewMessage
+from tandemmq.store.broker.send import NewBatch, NewMessage
 from tandemmq.store.format.batch import ClientMessage, encode_client_batch
 from tandemmq.store.log.errors import RecordTooLarge
 from tandemmq.store.log.segments.commit_log import Appended
@@ -44,13 +44,12 @@ async def test_without_a_window_every_message_is_stored(tmp_path: Path) -> None:
 
 
 async def test_messages_that_are_meant_to_come_again_are_stored(tmp_path: Path) -> None:
-    """Without a key, of another topic, consumed again, of the broker itself, and after the window."""
+    """Without a key, of another topic, consumed again, and after the window."""
     async with broker(tmp_path, window=WINDOW) as kit:
         wanted: list[dict[str, Any]] = [
             {"key": ""},
             {"key": "k", "topic": "%RETRY%group"},
             {"key": "k", "reconsume_times": 1},
-            {"key": "k", "topic": "U", "origin": MessageOrigin.BROKER},
         ]
         for given in wanted:
             one, two = [(await kit.broker.send(message(**given))).place for _ in range(2)]

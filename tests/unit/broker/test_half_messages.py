@@ -6,7 +6,7 @@ import pytest
 
 from tandemmq.store.broker.errors import ForbiddenTopic, IllegalMessage, NotSupported, UnknownQueue
 from tandemmq.store.broker.preparing import HALF_TOPIC
-from tandemmq.store.broker.send import MessageOrigin, NewBatch, NewMessage
+from tandemmq.store.broker.send import NewBatch, NewMessage
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.format.batch import ClientMessage, encode_client_batch
 from tests.unit.broker.broker_kit import HOST, broker, records
@@ -68,14 +68,12 @@ async def test_it_is_checked_as_any_message_of_its_topic(tmp_path: Path) -> None
         assert kit.store.commit_log.max_offset == 0
 
 
-async def test_what_comes_back_or_comes_from_the_broker_is_no_transaction(tmp_path: Path) -> None:
+async def test_what_comes_back_is_no_transaction(tmp_path: Path) -> None:
     """RocketMQ: a consumer's send-back of a message that was once committed still says TRAN_MSG."""
     async with broker(tmp_path) as kit:
         again = half("%RETRY%g")
         again.reconsume_times = 1
-        own = half()
-        own.origin = MessageOrigin.BROKER
-        for given in (again, own, NewMessage("orders", HOST, properties={"TRAN_MSG": "false"})):
+        for given in (again, NewMessage("orders", HOST, properties={"TRAN_MSG": "false"})):
             assert not (await kit.broker.send(given)).ready.transaction
         assert kit.store.queue(HALF_TOPIC, 0) is None
 

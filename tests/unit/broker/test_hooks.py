@@ -18,7 +18,7 @@ from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.hook_calls import HookCalls, HookRefused
 from tandemmq.store.broker.hooked_broker import HookedBroker
 from tandemmq.store.broker.pulled import Wanted
-from tandemmq.store.broker.send import MessageOrigin, NewBatch, NewMessage
+from tandemmq.store.broker.send import NewBatch, NewMessage
 from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.format import properties
 from tandemmq.store.format.batch import encode_client_batch
@@ -214,15 +214,6 @@ async def test_a_send_that_the_broker_refuses_is_told_as_such(tmp_path: Path) ->
         port.submit([message(b"x", topic="no/topic")], told.__setitem__)
         failures = [context.failure for point, context in witness.told if point == "after_send"]
         assert failures == [refused.value, told[0]]
-
-
-async def test_what_the_broker_sends_itself_is_not_told(tmp_path: Path) -> None:
-    witness = Witness(before_send=raising(ValueError("no")))
-    async with hooked(tmp_path, witness) as (_, port, _):
-        own = message(b"own")
-        own.origin = MessageOrigin.BROKER
-        await port.send(own)
-        assert witness.told == []
 
 
 async def test_a_pull_is_told_with_what_it_finds_and_can_be_refused(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from tandemmq.store.delivery.delays.levels import Levels
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, decode_record_body
 from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.format.message import Message
+from tandemmq.store.format.properties import encode
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.format.unit import DELAY_LEVELS_MS
 from tandemmq.store.log.edges.disk import LocalDisk
@@ -59,6 +61,10 @@ class DelayKit:
         data = self.kit.store.read_record(receipt.place.physical_offset)
         assert data is not None
         return decode_record(data)
+
+    def append(self, topic: str, body: bytes, **given: str) -> None:
+        """What a Java broker writes to its own topics."""
+        self.kit.store.append(Message(topic, 0, body, encode(given), born_host=HOST, store_host=HOST))
 
     async def pass_time(self, seconds: float) -> None:
         self.kit.store.catch_up()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.store.broker.send import MessageOrigin, NewMessage
+from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.format import properties
 from tandemmq.store.format.unit import SCHEDULE_TOPIC
 from tests.unit.broker.broker_kit import HOST
@@ -111,12 +111,8 @@ async def test_what_can_be_delivered_nowhere_holds_up_nobody(tmp_path: Path) -> 
     wrong = [{}, {"REAL_TOPIC": "a b"}, {"REAL_TOPIC": "RMQ_SYS_TRANS_HALF_TOPIC"}, {"REAL_TOPIC": SCHEDULE_TOPIC}]
     async with delaying(tmp_path) as kit:
         for given in wrong:
-            message = NewMessage(
-                SCHEDULE_TOPIC, HOST, b"wrong", {"DELAY": "1", **given}, 0, origin=MessageOrigin.BROKER
-            )
-            await kit.kit.broker.send(message)
-        odd = {"DELAY": "1", "REAL_TOPIC": "orders", "REAL_QID": "-5"}
-        await kit.kit.broker.send(NewMessage(SCHEDULE_TOPIC, HOST, b"odd", odd, 0, origin=MessageOrigin.BROKER))
+            kit.append(SCHEDULE_TOPIC, b"wrong", DELAY="1", **given)
+        kit.append(SCHEDULE_TOPIC, b"odd", DELAY="1", REAL_TOPIC="orders", REAL_QID="-5")
         await kit.send(b"good", DELAY="1")
         await kit.pass_time(1.1)
         assert kit.bodies() == [b"odd", b"good"]

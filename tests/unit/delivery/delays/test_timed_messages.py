@@ -178,13 +178,9 @@ async def test_a_clock_that_is_set_back_delivers_nothing_early_and_forward_at_on
 
 
 async def test_timers_of_a_java_broker_without_our_time(tmp_path: Path) -> None:
-    from tandemmq.store.broker.send import MessageOrigin, NewMessage
-    from tests.unit.broker.broker_kit import HOST
-
     async with delaying(tmp_path) as kit:
         given = {"TIMER_DELAY_SEC": "3", "TIMER_OUT_MS": str(BEGIN + 2_000), "REAL_TOPIC": "orders", "REAL_QID": "0"}
-        message = NewMessage("rmq_sys_wheel_timer", HOST, b"java", given, 0, origin=MessageOrigin.BROKER)
-        await kit.kit.broker.send(message)
+        kit.append("rmq_sys_wheel_timer", b"java", **given)
         await kit.pass_time(2.9)
         assert kit.bodies() == []
         await kit.pass_time(0.2)
