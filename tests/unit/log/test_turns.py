@@ -1,6 +1,8 @@
 """Long work on the loop is done in turns, by the time that it takes and by count; dispatch too."""
 
+import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,26 @@ async def test_pieces_are_put_together_in_slices() -> None:
         whole = await joined(map(piece, range(100)), Slices(timers_of(0.0003)))
         assert whole == b"".join(b"%d," % number for number in range(100))
         assert count.most == 4
+
+
+async def test_the_bounds_of_many_queues_are_of_one_moment_though_messages_come_in_between(tmp_path: Path) -> None:
+    """A checkpoint names one log offset for all of them."""
+    store = opened(tmp_path, flush_interval_consume_queue=1 << 40)
+    queues = store._parts.queues
+    for number in range(200):
+        store.append(replace(message(0), queue_id=number))
+    store.catch_up()
+    looking = asyncio.create_task(queues.bounds_in_slices(Slices(timers_of(0.01))))
+    comes = 0
+    while not looking.done():
+        for number in (comes % 200, 200 + comes):
+            store.append(replace(message(0), queue_id=number))
+        store.catch_up()
+        comes += 1
+        await asyncio.sleep(0)
+    assert comes > 5, "it was done in slices"
+    assert await looking == queues.bounds()
+    await store.close()
 
 
 async def test_work_without_a_task_is_done_in_turns_and_then_told() -> None:

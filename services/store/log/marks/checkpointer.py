@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from tandemmq.common.slices import Slices, each
 from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.edges.threads import in_thread
 from tandemmq.store.log.errors import FlushFailed
@@ -80,7 +81,7 @@ class Checkpointer:
 
     async def _sync_dirty(self, least: int) -> None:
         async with self._busy:
-            await self._sync_all([queue for queue in self._parts.queues.opened if queue.dirty_bytes >= least], None)
+            await self._sync_all(least, None)
 
     async def take(self) -> None:
         """Sync log, queues and index up to one offset, then write manifest and checkpoint.
@@ -91,13 +92,15 @@ class Checkpointer:
         """
         async with self._busy:
             parts, complete = self._parts, self.complete
+            bounds = await parts.queues.bounds_in_slices(Slices(parts.timers))
+            complete = complete and self.complete
+            # From here on without a pause: all of it is of the moment of the bounds.
             begin = max(parts.files.files[0].start if parts.files.files else 0, self._expires_below)
             position, timestamp = self._dispatcher.position, self._dispatcher.last_store_timestamp
-            bounds = parts.queues.bounds()
             counts = parts.index.counts() if parts.index is not None else []
             if not await self._flush.wait(position):
                 raise FlushFailed("The commit log could not be made durable.")
-            await self._sync_all(parts.queues.opened, parts.index)
+            await self._sync_all(0, parts.index)
             if complete:
                 await in_thread(self._write, begin, position, timestamp, bounds, counts)
                 self.recorded = position
@@ -148,15 +151,24 @@ class Checkpointer:
         async with self._busy:
             yield self.complete
 
-    async def _sync_all(self, queues: Sequence[ConsumeQueue], index: Index | None) -> None:
-        """Sync what is dirty. A disk that has failed is never asked again: it may have lost the pages."""
+    async def _sync_all(self, least: int, index: Index | None) -> None:
+        """Sync queues with so many dirty bytes, and the index. A disk that has failed is never asked again.
+
+        It may have lost the pages.
+        """
         if self._flags.holds(Reason.FLUSH_FAILED):
             raise FlushFailed("The disk has failed; nothing more is made durable.")
-        dirty = [(queue, queue.take_dirty()) for queue in queues if queue.is_dirty]
+        dirty: list[tuple[ConsumeQueue, Unsynced]] = []
         files, names = index.take_dirty() if index is not None else ([], [])
-        if not dirty and not files and not names:
-            return
+
+        def take(queue: ConsumeQueue) -> None:
+            if queue.dirty_bytes >= least and queue.is_dirty:
+                dirty.append((queue, queue.take_dirty()))
+
         try:
+            await each(take, self._parts.queues.opened, Slices(self._parts.timers))
+            if not dirty and not files and not names:
+                return
             await in_thread(self._sync, [taken for _, taken in dirty], files, names)
         except BaseException as error:
             for queue, taken in dirty:

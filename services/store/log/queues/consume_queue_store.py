@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from tandemmq.common.files.replacing import make_dirs
+from tandemmq.common.slices import Slices, each
 from tandemmq.store.format.unit import is_queue_name
 from tandemmq.store.format.walker import UnitRun
 from tandemmq.store.log.config import StoreConfig
@@ -27,6 +28,8 @@ from tandemmq.store.log.segments.mapped_file_queue import entries_of
 log = logging.getLogger(__name__)
 _SHOWN = 60
 _STRANGE_TOLD = 100
+_LOOKS = 2
+"""So often what was appended to meanwhile is looked at in slices: it is less each time."""
 
 Bounds = tuple[int, int]
 """First readable and next offset of a queue."""
@@ -54,6 +57,8 @@ class ConsumeQueueStore:
         self._unopened: dict[QueueKey, Bounds] = {}
         self._ids: dict[str, set[int]] = {}  # of both, by topic
         self._strange: set[QueueKey] = set()
+        self._appended: set[QueueKey] | None = None
+        """Queues that were appended to while the bounds of all are looked at."""
         self.open: Callable[[ConsumeQueue], None] = ConsumeQueue.load
         """Makes a queue that is asked for the first time ready for use."""
         self.opening: list[Callable[[ConsumeQueue], None]] = []
@@ -86,6 +91,27 @@ class ConsumeQueueStore:
         """The bounds of every queue that ever had a message; of one that is unopened, as the manifest tells them."""
         opened = {key: (queue.min_offset, queue.max_offset) for key, queue in self._queues.items() if queue.max_offset}
         return self._unopened | opened
+
+    async def bounds_in_slices(self, slices: Slices) -> dict[QueueKey, Bounds]:
+        """As `bounds`, of the moment in which it returns. One at a time."""
+        bounds, queues = dict(self._unopened), self._queues
+        self._appended = set()
+
+        def look(key: QueueKey) -> None:
+            queue = queues.get(key)
+            if queue is not None and queue.max_offset:
+                bounds[key] = queue.min_offset, queue.max_offset
+
+        try:
+            await each(look, list(queues), slices)
+            for _ in range(_LOOKS):
+                again, self._appended = list(self._appended), set()
+                await each(look, again, slices)
+            for key in self._appended:
+                look(key)
+        finally:
+            self._appended = None
+        return bounds
 
     def topics(self) -> list[str]:
         """Topics of which a queue is known."""
@@ -215,6 +241,8 @@ class ConsumeQueueStore:
         """Add the units of walked records to their queues, which must be `nameable`."""
         for run in runs:
             self.ensure(run.topic, run.queue_id).append_run(run.first_queue_offset, run.units, run.last_end_physical)
+            if self._appended is not None:
+                self._appended.add((run.topic, run.queue_id))
 
     def close(self) -> None:
         """Close the open files."""
