@@ -10,13 +10,14 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from tandemmq.client.attending import HEARTBEAT_SECONDS, heartbeat_of, new_client_id
-from tandemmq.client.cluster import Access, Cluster, pause_before
+from tandemmq.client.cluster import PAUSES, Access, Cluster
 from tandemmq.client.errors import ClientError, ClientFault, DamagedMessage
 from tandemmq.client.holding import Held, Holding
 from tandemmq.client.message import MessageContent
 from tandemmq.client.observing import Observers, tell
 from tandemmq.client.outgoing import Seconds, seconds_of
 from tandemmq.client.records import one_record
+from tandemmq.common.backoff import Backoff
 from tandemmq.delivery.v1 import delivery_pb2
 
 log = logging.getLogger("tandemmq.client")
@@ -238,7 +239,7 @@ class Consumer:
 
     async def _fetch(self) -> None:
         """Keep the shelf full, until something fails for good."""
-        attempt, attempt_id = 0, secrets.token_hex(8)
+        backoff, attempt_id = Backoff(*PAUSES), secrets.token_hex(8)
         await self._greeted.wait()
         while True:
             async with self._news:
@@ -250,11 +251,11 @@ class Consumer:
                     self._failed = error
                     await self._tell()
                     return
-                attempt += 1
-                log.log(logging.WARNING if attempt == 1 else logging.DEBUG, "no messages at present: %s", error)
-                await asyncio.sleep(pause_before(attempt))
+                log.log(logging.WARNING if backoff.fresh else logging.DEBUG, "no messages at present: %s", error)
+                await asyncio.sleep(backoff.pause())
             else:
-                attempt, attempt_id = 0, secrets.token_hex(8)
+                backoff.reset()
+                attempt_id = secrets.token_hex(8)
 
     def _has_room(self) -> bool:
         if self._prefetch:

@@ -10,8 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 import grpc
 
-from tandemmq.client.cluster import Cluster, pause_before
+from tandemmq.client.cluster import PAUSES, Cluster
 from tandemmq.client.errors import ClientError, from_rpc
+from tandemmq.common.backoff import Backoff
 from tandemmq.delivery.v1 import delivery_pb2
 
 log = logging.getLogger("tandemmq.client")
@@ -67,19 +68,18 @@ class Attending:
                 self._tasks[address] = asyncio.create_task(self._attend(address), name=f"attend {address}")
 
     async def _attend(self, address: str) -> None:
-        attempt = 0
+        backoff = Backoff(*PAUSES)
         while address in self._cluster.addresses:
             try:
                 call = self._cluster.stubs(address).delivery.Attend(self._heartbeats())
                 async for command in call:
-                    attempt = 0
+                    backoff.reset()
                     self._take(command)
             except grpc.aio.AioRpcError as error:
                 log.debug("%s: attending: %s", address, from_rpc(error))
             except Exception:
                 log.exception("%s: attending failed, and begins anew", address)
-            attempt += 1
-            await asyncio.sleep(pause_before(attempt))
+            await asyncio.sleep(backoff.pause())
 
     async def _heartbeats(self) -> AsyncIterator[delivery_pb2.HeartbeatRequest]:
         while True:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
@@ -12,6 +11,7 @@ import grpc
 from tandemmq.client.channels import LASTING_OPTIONS, File, open_aio_channel
 from tandemmq.client.errors import NotMaster, StoreUnreachable, from_rpc
 from tandemmq.client.places import Places, addresses_of
+from tandemmq.common.backoff import Backoff
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 
@@ -24,8 +24,8 @@ log = logging.getLogger("tandemmq.client")
 CALL_SECONDS = 10.0
 """How long one try may take, beside the time for which it is asked to wait."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
-"""Seconds between tries; they double, and half of each is left to chance."""
+PAUSES = 0.05, 2.0
+"""Seconds between tries: the first time, and at most."""
 
 
 class Access(TypedDict, total=False):
@@ -46,12 +46,6 @@ class Stubs(NamedTuple):
 
 
 Got = TypeVar("Got")
-
-
-def pause_before(attempt: int) -> float:
-    """Seconds to wait before the try of that number, 1 and more."""
-    longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempt - 1, 10))
-    return longest * random.uniform(0.5, 1.0)
 
 
 class Cluster:
@@ -100,7 +94,8 @@ class Cluster:
         wait itself. Raises RequestFailed, StoreUnreachable.
         """
         give_up = time.monotonic() + keep_trying
-        attempt = 0
+        attempt, backoff = 0, Backoff(*PAUSES)
+        pause = backoff.pause()
         led: set[str] = set()
         while True:
             address = self.current
@@ -120,7 +115,8 @@ class Cluster:
                 raise failed from None
             attempt += 1
             self._places.leave(address, silent=isinstance(failed, StoreUnreachable))
-            pause = pause_before(1 + attempt // len(self.addresses))
+            if attempt % len(self.addresses) == 0:  # all of them were tried
+                pause = backoff.pause()
             if time.monotonic() + pause > give_up:
                 raise failed from None
             log.debug("%s: %s; trying again at %s", address, failed, self.current)

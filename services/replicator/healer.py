@@ -8,12 +8,13 @@ after the damage. What comes is checked by our store, which is the only one that
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grpc
 
+from tandemmq.common.backoff import Backoff
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
 from tandemmq.common.timers import Timers
@@ -38,7 +39,7 @@ _LOOK_SECONDS = 2.0
 _STORE_SECONDS = 10.0
 _REPAIR_SECONDS = 600.0
 _EXAMINE_SECONDS = 60.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
+_PAUSES = 1.0, 15.0
 """Before a stretch that could not be mended is tried again."""
 NEIGHBOURS = 4 << 10
 """So many bytes before and after a damaged stretch must be the same at the peer."""
@@ -49,7 +50,7 @@ class _Later:
     """When a stretch is tried again, and what was said about it."""
 
     at: float = 0.0
-    pause: float = _FIRST_PAUSE
+    backoff: Backoff = field(default_factory=lambda: Backoff(*_PAUSES))
     said: str = ""
 
 
@@ -131,8 +132,7 @@ class Healer:
                 problem = error.explain()
             problem = f"{address}: {problem}"
             self._metrics.heal_failures += 1
-        later.at = self._timers.time() + later.pause
-        later.pause = min(later.pause * 2, _LONGEST_PAUSE)
+        later.at = self._timers.time() + later.backoff.pause()
         if problem != later.said:
             later.said = problem
             log.error("damage of the log stays", begin=stretch.begin, end=stretch.end, problem=problem)

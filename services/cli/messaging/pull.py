@@ -16,6 +16,7 @@ from tandemmq.cli.talk.failures import INTERRUPTED
 from tandemmq.cli.talk.moments import FORMS, parse_moment
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Address, Json, Topic, WithBody
 from tandemmq.cli.talk.output import Output
+from tandemmq.common.backoff import Backoff
 from tandemmq.common.counted import counted
 
 if TYPE_CHECKING:
@@ -150,19 +151,18 @@ class _Reader:
 
     def _pull_in_time(self, queue_id: int, offset: int) -> "Pulled":
         """The answer of a store that may be started anew meanwhile. Raises what will not pass."""
-        from tandemmq.client.cluster import pause_before
+        from tandemmq.client.cluster import PAUSES
         from tandemmq.client.errors import ClientError
 
-        attempt = 0
+        backoff = Backoff(*PAUSES)
         while True:
             try:
                 answer = self._pull(queue_id, offset, _WAIT_SECONDS)
             except ClientError as error:
                 if not error.retriable:
                     raise
-                attempt += 1
                 self._say_away(queue_id, error.message)
-                time.sleep(pause_before(attempt))
+                time.sleep(backoff.pause())
                 continue
             self._without_answer.discard(queue_id)
             return answer

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tandemmq.common.backoff import Backoff
 from tandemmq.common.log_output import get_log
 from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.delays.due_copies import DueCopies, Undeliverable
@@ -28,7 +29,8 @@ _AT_ONCE = 32
 """So many messages of a level, then the next level has its turn."""
 _CLOCK_SECONDS = 1.0
 """The wall clock is looked at so often while something waits: it may have been set."""
-_LEAST_BACK_OFF, _MOST_BACK_OFF = 0.1, 10.0
+_PAUSES = 0.1, 10.0
+"""Seconds before a level that failed is tried again: the first time, and at most."""
 
 
 class LevelState(NamedTuple):
@@ -48,7 +50,7 @@ class _Level:
         self.position = position
         self.cursor = QueueCursor(store, SCHEDULE_TOPIC, number - 1, position)
         self.delay_ms = delay_ms
-        self.failures = 0
+        self.backoff = Backoff(*_PAUSES)
         self.not_before = 0.0  # after a failure, by `Timers.time`
         # The clock was set back: what was stored below that queue offset is due when the timers show that time.
         self.stepped_below = 0
@@ -161,9 +163,9 @@ class Levels:
             if cursor.next >= end:
                 left = math.inf
                 cursor.wait(self._woken)
-            level.failures = 0
+            level.backoff.reset()
         except NotDelivering:
-            return math.inf if not self._journal.open else _MOST_BACK_OFF
+            return math.inf if not self._journal.open else _PAUSES[1]
         except (StoreError, OSError) as error:
             left = self._failed(level, error)
         level.position.keep(cursor.next, copy)
@@ -191,10 +193,9 @@ class Levels:
     def _failed(self, level: _Level, error: Exception) -> float:
         """Try a level again later, each time later."""
         self._counts.failed += 1
-        if not level.failures:
+        if level.backoff.fresh:
             log.warning("a delay level waits", level=level.number, offset=level.cursor.next, reason=str(error))
-        left = min(_LEAST_BACK_OFF * 2.0**level.failures, _MOST_BACK_OFF)
-        level.failures = min(level.failures + 1, 30)
+        left = level.backoff.pause()
         level.not_before = self._timers.time() + left
         return left
 

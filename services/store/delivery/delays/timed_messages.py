@@ -6,6 +6,7 @@ says: all that is indexed below Q, up to (time, offset), is done.
 
 import asyncio
 
+from tandemmq.common.backoff import Backoff
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.postponing import TIMER_TOPIC
 from tandemmq.store.delivery.copies import internal_copy
@@ -42,7 +43,7 @@ _CLOCK_SECONDS = 1.0
 """The wall clock is looked at so often: it may have been set."""
 _PREPARE_SECONDS = 0.02
 """Between two pieces of a slot that is split ahead of time."""
-_LEAST_BACK_OFF, _MOST_BACK_OFF = 0.1, 10.0
+_PAUSES = 0.1, 10.0
 _MOST_ASIDE = 1_000
 _RECENT_BYTES = 64 << 20
 """What lies so near to the end of the log is in memory anyway."""
@@ -84,7 +85,7 @@ class TimedMessages:
         self._done = (0, -1)
         self._unnoted: int | None = None  # log offset of the last copy that no fact names yet; -1 for none
         self._aside: list[tuple[float, TimerEntry]] = []
-        self._failures = 0
+        self._backoff = Backoff(*_PAUSES)
         self._wake_at = float("inf")
         self._prepare_at = 0.0
         self._running = False
@@ -220,7 +221,7 @@ class TimedMessages:
             except BaseException:
                 window.put_back(entry)
                 raise
-            self._failures = 0
+            self._backoff.reset()
             self._done = max(self._done, (entry.when, entry.offset))
             self._unnoted = copy if copy >= 0 or self._unnoted is None else self._unnoted
         self._note(due)
@@ -248,11 +249,9 @@ class TimedMessages:
 
     def _put_aside(self, entry: TimerEntry, error: Exception) -> None:
         self._counts.failed += 1
-        if not self._failures:
+        if self._backoff.fresh:
             log.warning("a timed message waits", offset=entry.offset, reason=str(error))
-        left = min(_LEAST_BACK_OFF * 2.0**self._failures, _MOST_BACK_OFF)
-        self._failures = min(self._failures + 1, 30)
-        self._aside.append((self._timers.time() + left, entry))
+        self._aside.append((self._timers.time() + self._backoff.pause(), entry))
         self._aside.sort(key=lambda one: one[0])
 
     # -- one timer --------------------------------------------------------------------------------------------------
