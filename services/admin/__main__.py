@@ -35,6 +35,7 @@ from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
 from tandemmq.common.shutdown import StopRequest
+from tandemmq.common.tasks import end_tasks
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 
 log = get_log("tandemmq.admin")
@@ -81,21 +82,15 @@ async def serve(settings: AdminSettings, announce: Announce | None = None, stop:
         await host.stop()
         raise
     collecting = asyncio.create_task(collector.run())
-    host.on_close(lambda: end_task(collecting))
+    host.on_close(lambda: end_tasks(nodes.timers, collecting))
     await host.run_until_stopped(lambda: announce(host, console) if announce is not None else None)
-
-
-async def end_task(task: asyncio.Task[None]) -> None:
-    """Cancels a task and waits until it is over."""
-    task.cancel()
-    await asyncio.wait([task])
 
 
 async def start_console(settings: AdminSettings, servicer: AdminServicer, host: ServiceHost, parts: AdminParts) -> str:
     """The same calls over HTTP, with pages; gives their URL. Raises ConsolePortTaken, UnreadableCertificate."""
     from tandemmq.admin.console.server import Console  # here: aiohttp is loaded only where there is a console
 
-    console = Console(settings, servicer, host.guard, parts.actions)
+    console = Console(settings, servicer, host.guard, parts.actions, parts.nodes.timers)
     host.on_drain(console.stop)
     await console.start()
     return console.url

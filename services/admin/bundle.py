@@ -119,7 +119,7 @@ class Bundle:
         settings = {one.name: one.value for one in said.services[0].settings}
         try:
             host, port = metrics_address(node.address_of[service], settings)
-            return await read_page(host, port, node.timeout)
+            return await read_page(host, port, node.timeout, self._nodes.timers)
         except NoPage as error:
             raise NotPossible(str(error)) from error
 

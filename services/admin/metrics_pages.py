@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from tandemmq.common.addresses import is_loopback
+from tandemmq.common.timers import Timers, time_limit
 
 _PAGE_MAX = 16 << 20
 _EVERYWHERE = ("0.0.0.0", "::", "[::]")
@@ -29,10 +30,10 @@ def metrics_address(service_address: str, settings: Mapping[str, str]) -> tuple[
     return own.removeprefix("[").removesuffix("]"), port
 
 
-async def read_page(host: str, port: int, seconds: float) -> bytes:
+async def read_page(host: str, port: int, seconds: float, timers: Timers) -> bytes:
     """`/metrics` of a server. Raises NoPage."""
     try:
-        async with asyncio.timeout(seconds):
+        async with time_limit(timers, seconds):
             return await _read(host, port)
     except (OSError, TimeoutError) as error:
         raise NoPage(f"no answer from {host}:{port}: {str(error) or 'not in time'}") from None

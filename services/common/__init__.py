@@ -26,6 +26,7 @@ One noun per file::
     together.py          several services in one process
     started_pool.py      thread pools whose threads run before there is work
     timers.py            what comes later, handed in, so that tests need not wait for it
+    tasks.py             ending what runs in the background
     slices.py            long work on the event loop, in slices
     garbage.py           no pause for garbage collection grows with what is alive
     child_process.py     processes that we start, which end when we do

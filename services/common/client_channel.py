@@ -1,5 +1,7 @@
 """Calling other services of ours: with which TLS, with which certificate of our own, and as whom."""
 
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from pathlib import Path
 
 import grpc
@@ -48,6 +50,18 @@ class Dialer:
         """
         own = None if self._credentials is None else self._credentials.metadata
         return channel(address, tls=self._tls, limits=self._limits, metadata=own)
+
+    def attempts(
+        self, address: str, step: Callable[[grpc.aio.Channel], AsyncGenerator[None, None]]
+    ) -> Callable[[], AsyncGenerator[None, None]]:
+        """What `FollowedPeer.follow` is to make: each attempt is the step over a channel of its own."""
+
+        async def attempt() -> AsyncGenerator[None, None]:
+            async with self.channel(address) as opened, aclosing(step(opened)) as successes:
+                async for _ in successes:
+                    yield
+
+        return attempt
 
 
 def child_environment(settings: ServerSettings, trusted: Path | None) -> dict[str, str]:

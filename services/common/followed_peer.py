@@ -17,14 +17,19 @@ log = get_log(__name__)
 class FollowedPeer:
     """Whether a peer is there. The log hears when it comes, when it goes, and when the reason is another one."""
 
-    def __init__(self, peer: str, name: str, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, peer: str, name: str, changed: Callable[[], None] = lambda: None, patience: int = 0) -> None:
         """`peer`: what it is, as "store"; `name`: which of them, as its address. Log and metrics show both.
 
-        `changed` is called after it has come or gone.
+        `changed` is called after it has come or gone. The log does not hear of so many failures in a row as `patience`
+        says: services of a node start at the same time.
         """
         self.peer = peer
         self.name = name
         self._changed = changed
+        self._patience = patience
+        self._failures = 0
+        self._told = ""
+        """The reason that the log has heard."""
         self.there = False
         self.problem = ""
         """Why it is away; empty while it is there, and before the first attempt has ended."""
@@ -34,14 +39,16 @@ class FollowedPeer:
         if self.there:
             return
         self.there, self.problem = True, ""
+        self._failures, self._told = 0, ""
         log.info("peer is there", peer=self.peer, name=self.name, **said)
         self._changed()
 
     def gone(self, reason: str) -> None:
         """It is away."""
-        known = reason == self.problem
         self.there, self.problem = False, reason
-        if not known:
+        self._failures += 1
+        if self._failures > self._patience and reason != self._told:
+            self._told = reason
             log.warning("peer is away", peer=self.peer, name=self.name, reason=reason)
         self._changed()
 

@@ -13,6 +13,7 @@ from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import ServiceHost, run
 from tandemmq.common.shutdown import StopRequest
+from tandemmq.common.tasks import end_tasks
 from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.metadata.v1.metadata_pb2_grpc import add_MetadataServicer_to_server
 from tandemmq.metasync.access import RULES
@@ -22,7 +23,7 @@ from tandemmq.metasync.java_master import JavaLink
 from tandemmq.metasync.keeper import Keeper, flush_for_ever
 from tandemmq.metasync.master_tables import MasterLink, ServiceLink
 from tandemmq.metasync.metrics import MetasyncMetrics
-from tandemmq.metasync.node import OwnNode, end_task
+from tandemmq.metasync.node import OwnNode
 from tandemmq.metasync.puller import TablePuller
 from tandemmq.metasync.service import MetadataServicer
 from tandemmq.metasync.settings import PROFILES, MetasyncSettings, load_settings
@@ -62,11 +63,11 @@ async def serve(settings: MetasyncSettings, announce: Announce | None = None, st
     timeout = settings.metasync_timeout / 1000
     java = settings.metasync_remoting_master_address
     link: MasterLink = (
-        ServiceLink(settings.metasync_master_address, timeout, master_dialer(settings))
+        ServiceLink(settings.metasync_master_address, timeout, master_dialer(settings), timers)
         if java is None
         else JavaLink(java, timeout, keeper)
     )
-    puller = TablePuller(keeper, link, local)
+    puller = TablePuller(keeper, link, local, timers)
     node = OwnNode(settings, keeper, puller, await standings.ask(), stores, timers)
     metrics = MetasyncMetrics(settings.broker_cluster_name, settings.broker_name)
     metrics.watch(keeper, puller, lambda: node.standing)
@@ -95,7 +96,7 @@ async def serve(settings: MetasyncSettings, announce: Announce | None = None, st
     work.append(keep_health_true(host, keeper, timers))
     tasks = [asyncio.ensure_future(one) for one in work]
     host.on_close(standings.close)
-    host.on_close(lambda: _end(*tasks, *node.tasks))
+    host.on_close(lambda: end_tasks(timers, *tasks, *node.tasks))
     await host.run_until_stopped(lambda: announce(host) if announce is not None else None)
 
 
@@ -110,11 +111,6 @@ async def keep_health_true(host: ServiceHost, keeper: Keeper, timers: Timers) ->
             await keeper.mend()
             await host.health.serving()
             log.info("tables can be written again")
-
-
-async def _end(*tasks: "asyncio.Future[None]") -> None:
-    for task in tasks:
-        await end_task(task)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """MasterTables: the tables of the master, as a slave asks for them; here those of another metadata service."""
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
@@ -8,6 +7,7 @@ from typing import Any, Protocol
 import grpc
 
 from tandemmq.common.client_channel import Dialer
+from tandemmq.common.timers import LoopTimers, Timers, time_limit
 from tandemmq.metadata.transfers import BrokenTransfer
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
@@ -50,11 +50,12 @@ class MasterLink(Protocol):
 class ServiceLink:
     """The way to the metadata service of the master."""
 
-    def __init__(self, address: str | None, timeout: float, dialer: Dialer) -> None:
+    def __init__(self, address: str | None, timeout: float, dialer: Dialer, timers: Timers | None = None) -> None:
         """`timeout`: seconds the master has for an answer, or for the next page of a table."""
         self.address = address
         self._timeout = timeout
         self._dialer = dialer
+        self._timers: Timers = timers or LoopTimers()
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator["ServiceTables"]:
@@ -62,14 +63,15 @@ class ServiceLink:
         if self.address is None:
             raise MasterAway("metasyncMasterAddress is not set: nothing can be copied.")
         async with self._dialer.channel(self.address) as channel:
-            yield ServiceTables(self.address, metadata_pb2_grpc.MetadataStub(channel), self._timeout)
+            yield ServiceTables(self.address, metadata_pb2_grpc.MetadataStub(channel), self._timeout, self._timers)
 
 
 class ServiceTables:
     """See MasterTables."""
 
-    def __init__(self, address: str, stub: Any, timeout: float) -> None:
+    def __init__(self, address: str, stub: Any, timeout: float, timers: Timers) -> None:
         self._address = address
+        self._timers = timers
         self._stub = stub
         self._timeout = timeout
 
@@ -89,7 +91,8 @@ class ServiceTables:
         pages = table_pages(kind)
         try:
             while True:
-                page = await asyncio.wait_for(call.read(), self._timeout)
+                async with time_limit(self._timers, self._timeout):
+                    page = await call.read()
                 if page is grpc.aio.EOF:
                     raise BrokenTransfer(f"The master's {kind.file_name} ended before it was complete.")
                 transfer = pages.take(page)

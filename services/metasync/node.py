@@ -6,6 +6,7 @@ import grpc
 
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.log_output import get_log
+from tandemmq.common.tasks import end_tasks
 from tandemmq.common.timers import LoopTimers, Timers, time_limit
 from tandemmq.metasync.errors import DocumentNotSaved
 from tandemmq.metasync.keeper import Keeper
@@ -16,9 +17,6 @@ from tandemmq.metasync.standing import NodeRole, Standing
 from tandemmq.metasync.tables import TableKind
 
 log = get_log(__name__)
-
-END_SECONDS = 5
-"""How long a background task may take to end."""
 
 
 class OwnNode:
@@ -72,16 +70,16 @@ class OwnNode:
             await self._keeper.begin_mastership(standing.epoch)
             before, self.standing = self.standing, standing
             if self._store is not None and (self._taking_back is None or before.role is not NodeRole.MASTER):
-                await end_task(self._taking_back)
+                await end_tasks(self._timers, self._taking_back)
                 self._taking_back = asyncio.ensure_future(self._take_back(self._store))
             await self._keeper.flush(TableKind.CONSUMER_OFFSETS)
             await self._keeper.flush(TableKind.DELAY_OFFSETS)
             return
-        await end_task(self._taking_back)
+        await end_tasks(self._timers, self._taking_back)
         self._taking_back = None
         self.standing = standing
         if standing.role is NodeRole.SLAVE and self._pulling is None:
-            self._pulling = asyncio.ensure_future(self.puller.run(self._delay, self._interval, self._timers))
+            self._pulling = asyncio.ensure_future(self.puller.run(self._delay, self._interval))
         if standing.role is NodeRole.FENCED:
             await self._stop_pulling()
 
@@ -89,7 +87,7 @@ class OwnNode:
         """False if there was nothing to stop."""
         if self._pulling is None:
             return False
-        await end_task(self._pulling)
+        await end_tasks(self._timers, self._pulling)
         self._pulling = None
         self.puller.stopped()
         return True
@@ -118,14 +116,3 @@ class OwnNode:
                     log.warning("offsets not compared with the store's queues yet", store=store, reason=reason)
                 told = True
             await self._timers.sleep(self._pause)
-
-
-async def end_task(task: "asyncio.Future[None] | None") -> None:
-    """Cancel a task until it has ended; how it ends does not matter. One that does not is left alone, and told."""
-    for _ in range(END_SECONDS):
-        if task is None or task.done():
-            return
-        task.cancel()
-        await asyncio.wait((task,), timeout=1.0)
-    if task is not None and not task.done():
-        log.error("a background task does not end", task=repr(task))

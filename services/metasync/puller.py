@@ -5,7 +5,6 @@ all of it has come; each one for itself, so that one that fails stops no other. 
 whole table that its master had once, plus commits that the master does not know yet.
 """
 
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 
@@ -13,7 +12,7 @@ import grpc
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
-from tandemmq.common.timers import Timers
+from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.metasync.data_version import DataVersion
 from tandemmq.metasync.errors import StaleMaster
 from tandemmq.metasync.keeper import Keeper
@@ -36,30 +35,32 @@ class TablePuller:
         keeper: Keeper,
         link: MasterLink,
         local: frozenset[str],
+        timers: Timers | None = None,
     ) -> None:
         """`local`: topics that stay when the master has none."""
         self._keeper = keeper
         self._link = link
         self._local = local
+        self.timers: Timers = timers or LoopTimers()
         self.problems: dict[TableKind, str] = {}
         """Why a table could not be copied in the last cycle."""
         self.synced_at: dict[TableKind, float] = {}
-        """Monotonic time of the last cycle that left a table equal to the master's."""
+        """By the clock of the timers, the time of the last cycle that left a table equal to the master's."""
         self.taken_over: dict[TableKind, int] = dict.fromkeys(TableKind, 0)
         self.failures: dict[TableKind, int] = dict.fromkeys(TableKind, 0)
         self.handed_over = 0
         self.cycles = 0
 
-    async def run(self, delay: float, interval: float, timers: Timers) -> None:
+    async def run(self, delay: float, interval: float) -> None:
         """Cycles for ever, in seconds; ends when it is cancelled."""
-        await timers.sleep(delay)
+        await self.timers.sleep(delay)
         while True:
             try:
                 await self.cycle()
             except Exception as error:  # noqa: BLE001 - copying goes on, whatever it was
                 log.failure("cycle failed", error, master=self._link.address)
                 self._failed_all(error)
-            await timers.sleep(interval)
+            await self.timers.sleep(interval)
 
     def stopped(self) -> None:
         """This node is no slave any more: what went wrong before is past."""
@@ -97,7 +98,7 @@ class TablePuller:
         else:
             if self.problems.pop(kind, None) is not None:
                 log.info("table copied again", table=kind.file_name)
-            self.synced_at[kind] = time.monotonic()
+            self.synced_at[kind] = self.timers.time()
 
     def _stale(self, versions: Mapping[TableKind, DataVersion]) -> dict[TableKind, StaleMaster]:
         """Tables of topics or groups that are older than ours.

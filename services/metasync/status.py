@@ -1,6 +1,5 @@
 """What `Status` answers."""
 
-import time
 from typing import Any, cast
 
 from tandemmq.metadata.v1 import metadata_pb2 as pb
@@ -31,7 +30,7 @@ def status_response(keeper: Keeper, node: OwnNode) -> pb.StatusResponse:
 def sync_age(puller: TablePuller, kind: TableKind) -> float:
     """Seconds since a table was last equal to the master's; -1 if it never was."""
     synced_at = puller.synced_at.get(kind)
-    return -1.0 if synced_at is None else time.monotonic() - synced_at
+    return -1.0 if synced_at is None else puller.timers.time() - synced_at
 
 
 def pending(keeper: Keeper, kind: TableKind) -> int:

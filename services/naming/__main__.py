@@ -18,6 +18,8 @@ from tandemmq.common.node_service import NodeServicer
 from tandemmq.common.process import prepare_process
 from tandemmq.common.server import AddressTaken, ServiceHost, run
 from tandemmq.common.shutdown import StopRequest
+from tandemmq.common.tasks import end_tasks
+from tandemmq.common.timers import LoopTimers
 from tandemmq.naming.asked import Asked, NamingRules, as_properties, code_of
 from tandemmq.naming.kv import KvStore
 from tandemmq.naming.measured import measured
@@ -47,12 +49,12 @@ def run_naming(settings: NamingSettings, announce: Announce | None = None) -> No
 
 async def serve(settings: NamingSettings, announce: Announce | None = None, stop: StopRequest | None = None) -> None:
     """The start-up, step by step, and the name server's life; `stop` ends it, else SIGTERM and SIGINT do."""
-    routes = RouteTable(settings.names_broker_expiry / 1000)
+    routes, timers = RouteTable(settings.names_broker_expiry / 1000), LoopTimers()
     values = KvStore(settings.names_directory / "kvConfig.json")
     rules = NamingRules(settings.order_message_enable, settings.return_order_topic_config_to_broker)
     asked = Asked(routes, values, time.monotonic, rules, lambda: _properties(settings))
     metrics = NamingMetrics(host_port(settings.names_host, settings.names_port), time.monotonic)
-    watch = RouteWatch(routes, time.monotonic, metrics.forgotten)
+    watch = RouteWatch(routes, time.monotonic, metrics.forgotten, timers)
     limits = RemotingLimits(connections=settings.names_max_connections)
     called = partial(metrics.called, protocol="remoting")
     handlers = Handlers(measured(asked.handlers(), code_of, called), code_of)
@@ -72,7 +74,7 @@ async def serve(settings: NamingSettings, announce: Announce | None = None, stop
         raise
     log.info("names are told", names=host_port(settings.names_host, port))
     looking = asyncio.ensure_future(watch.run(settings.scan_not_active_broker_interval / 1000))
-    host.on_close(lambda: _end(looking))
+    host.on_close(lambda: end_tasks(timers, looking))
     await host.run_until_stopped(lambda: announce(host, port) if announce is not None else None)
 
 
@@ -82,11 +84,6 @@ def _bound(server: RemotingServer, settings: NamingSettings) -> int:
         return server.add_port(address, FoundContext(settings).get)
     except RuntimeError as error:
         raise AddressTaken(f"cannot serve names on {address}") from error
-
-
-async def _end(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    await asyncio.wait([task])
 
 
 def _properties(settings: NamingSettings) -> str:

@@ -1,9 +1,9 @@
 """Watch: brokers of which nothing is heard, and those whose connections closed, are forgotten."""
 
-import asyncio
 from collections.abc import Callable
 
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers
 from tandemmq.common.wire.remoting.registration import BrokerIdentity
 from tandemmq.naming.routes import RouteTable
 
@@ -14,12 +14,17 @@ class RouteWatch:
     """Keeps the table of routes true."""
 
     def __init__(
-        self, routes: RouteTable, now: Callable[[], float], forgotten: Callable[[str, list[BrokerIdentity]], None]
+        self,
+        routes: RouteTable,
+        now: Callable[[], float],
+        forgotten: Callable[[str, list[BrokerIdentity]], None],
+        timers: Timers,
     ) -> None:
         """`forgotten` hears why, and who."""
         self._routes = routes
         self._now = now
         self._forgotten = forgotten
+        self._timers = timers
 
     def closed(self, connection: object) -> None:
         """A connection has closed."""
@@ -38,5 +43,5 @@ class RouteWatch:
     async def run(self, seconds: float) -> None:
         """Look so often, until cancelled."""
         while True:
-            await asyncio.sleep(seconds)
+            await self._timers.sleep(seconds)
             self.look()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from tandemmq.common.addresses import host_port
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timer, Timers
 from tandemmq.replicator.frames import ReportReader
 from tandemmq.replicator.log_files import OpenLogFiles
 from tandemmq.replicator.log_view import LogView
@@ -48,6 +49,7 @@ class Shared(NamedTuple):
     rules: TransferRules
     metrics: ReplicatorMetrics
     executor: Executor
+    timers: Timers
     tls: ssl.SSLContext | None
 
 
@@ -73,9 +75,10 @@ class SlaveConnection:
         self.listed = False
         """Whether it was found to follow, and is in the master's group."""
         self._loop = asyncio.get_running_loop()
+        self._timers = shared.timers
         self._shared = shared
         self._events = events
-        self.transfer = Transfer(shared.rules, self._loop.time())
+        self.transfer = Transfer(shared.rules, self._timers.time())
         self._reports = ReportReader()
         self._socket = connection
         self._descriptor = connection.fileno()
@@ -87,7 +90,7 @@ class SlaveConnection:
         self._fresh = False
         """Whether the slave has had everything since it was last far behind: what comes now was just appended."""
         self._job: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Timer | None = None
         self._fires_at = float("inf")
 
     @property
@@ -160,7 +163,7 @@ class SlaveConnection:
         if not data:
             self.close(why="ended")
             return
-        now = self._loop.time()
+        now = self._timers.time()
         self.transfer.heard(now)
         before = self._reports.received
         offset = self._reports.feed(data)
@@ -202,11 +205,11 @@ class SlaveConnection:
 
     def _send_turn(self) -> None:
         transfer, view = self.transfer, self._shared.view
-        budget, now = _TURN_BYTES, self._loop.time()
+        budget, now = _TURN_BYTES, self._timers.time()
         while not self._sender.pending or self._write():
             if budget <= 0:
                 self._turn_over = True
-                self._loop.call_soon(self._pump)
+                self._timers.call_soon(self._pump)
                 return
             frame = transfer.plan(view, now)
             if frame is None:
@@ -287,7 +290,7 @@ class SlaveConnection:
         if written != self._written:
             self._shared.metrics.bytes_sent += written - self._written
             self._written = written
-            self.transfer.wrote(self._loop.time())
+            self.transfer.wrote(self._timers.time())
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -296,11 +299,11 @@ class SlaveConnection:
         if self._closed:
             return
         busy = self._blocked or self._job is not None
-        due = self.transfer.due(self._loop.time(), busy=busy) + _LATE
+        due = self.transfer.due(self._timers.time(), busy=busy) + _LATE
         if due < self._fires_at:
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = self._loop.call_at(due, self._tick)
+            self._timer = self._timers.call_at(due, self._tick)
             self._fires_at = due
 
     def _tick(self) -> None:
@@ -311,6 +314,6 @@ class SlaveConnection:
 
     def _check(self) -> None:
         try:
-            self.transfer.check(self._shared.view, self._loop.time())
+            self.transfer.check(self._shared.view, self._timers.time())
         except TransferRefused as refused:
             self.close(refused)

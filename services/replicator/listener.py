@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timer, Timers
 
 log = get_log(__name__)
 
@@ -46,13 +47,14 @@ class Peers:
 class Listener:
     """Accepts connections; tells of each with its socket, which does not block, and its peer."""
 
-    def __init__(self, host: str, port: int, accepted: Callable[[socket.socket, Peer], None]) -> None:
+    def __init__(self, host: str, port: int, accepted: Callable[[socket.socket, Peer], None], timers: Timers) -> None:
         self.port = port
         """What is really listened on, once open."""
         self._host = host
         self._accepted = accepted
+        self._timers = timers
         self._socket: socket.socket | None = None
-        self._pause: asyncio.TimerHandle | None = None
+        self._pause: Timer | None = None
 
     @property
     def is_open(self) -> bool:
@@ -111,9 +113,8 @@ class Listener:
     def _rest(self, error: OSError) -> None:
         assert self._socket is not None
         log.warning("no slaves are accepted for a moment", reason=error.strerror)
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(self._socket.fileno())
-        self._pause = loop.call_later(_NO_DESCRIPTORS_PAUSE, self._resume)
+        asyncio.get_running_loop().remove_reader(self._socket.fileno())
+        self._pause = self._timers.call_later(_NO_DESCRIPTORS_PAUSE, self._resume)
 
     def _resume(self) -> None:
         self._pause = None

@@ -58,7 +58,7 @@ class Master:
         self._metrics = metrics
         self._progressed = progressed
         self._timers = timers or LoopTimers()
-        self._listener = Listener(settings.ha_listen_host, settings.ha_listen_port, self._accepted)
+        self._listener = Listener(settings.ha_listen_host, settings.ha_listen_port, self._accepted, self._timers)
         self._peers = Peers(settings.ha_allowed_peers)
         self._files = OpenLogFiles(settings.store_path_root_dir)
         self._executor = started_pool(_DISK_THREADS, "ha-disk")
@@ -100,7 +100,13 @@ class Master:
         self.group_changed()
         self._log_then = self._log_identity()
         self._shared = Shared(
-            self._view, self._files, transfer_rules(self._settings), self._metrics, self._executor, self._tls()
+            self._view,
+            self._files,
+            transfer_rules(self._settings),
+            self._metrics,
+            self._executor,
+            self._timers,
+            self._tls(),
         )
         self._listener.open()
         log.info("accepting slaves", address=f"{self._settings.ha_listen_host}:{self.port}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
+from tandemmq.common.backoff import Backoff
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
 from tandemmq.common.server import ServiceHost
@@ -47,7 +48,7 @@ _LOOK_SECONDS = 0.5
 _STORE_SECONDS = 10.0
 _PROMOTE_SECONDS = 120.0
 """A promotion finishes queues and index before it answers."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
+_PAUSES = 0.2, 2.0
 """Between attempts to become a master, which fail when the port is taken."""
 
 
@@ -80,7 +81,7 @@ class ReplicatorNode:
         """Where slaves' replicators serve gRPC, by broker id, as they said when they joined."""
         self._teller: ProgressTeller | None = None
         self._link = StoreLink(
-            self._channel, settings.store_address, self.view, metrics, self._progress, self._begin_telling
+            self._channel, settings.store_address, self.view, metrics, self._progress, self._begin_telling, self.timers
         )
         self._signpost = Signpost(self.view, self.old_master, self.role_state, self.dial, self._link.wake, self.timers)
         self._held = False
@@ -155,20 +156,19 @@ class ReplicatorNode:
 
     async def _take_sides(self) -> None:
         """Starts and stops the sides, one at a time, as the role says."""
-        pause = _FIRST_PAUSE
+        backoff = Backoff(*_PAUSES)
         while True:
             self._turn.clear()
             try:
                 await self._take_side()
-                pause = _FIRST_PAUSE
+                backoff.reset()
             except TandemError as error:
                 if self.problem != error.explain():
                     self.problem = error.explain()
                     log.error("cannot be what the store is", role=self.role, problem=self.problem)
                 with contextlib.suppress(TimeoutError):
-                    async with time_limit(self.timers, pause):
+                    async with time_limit(self.timers, backoff.pause()):
                         await self._turn.wait()
-                pause = min(pause * 2, _LONGEST_PAUSE)
                 continue
             await self._turn.wait()
 

@@ -9,6 +9,7 @@ import grpc
 from tandemmq.common.backoff import Backoff
 from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.grpc_transport import Duplex, duplex
+from tandemmq.common.timers import Timers, first_of
 from tandemmq.replicator.log_view import LogView
 from tandemmq.replicator.metrics import ReplicatorMetrics
 from tandemmq.store.v1.replica_log_pb2 import LogProgress, ReplicationProgress
@@ -36,6 +37,7 @@ class StoreLink:
         metrics: ReplicatorMetrics,
         source: Callable[[], ReplicationProgress | None],
         begun: Callable[[], None],
+        timers: Timers,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._stub = ReplicaLogStub(channel)
@@ -43,6 +45,7 @@ class StoreLink:
         self._metrics = metrics
         self._source = source
         self._begun = begun
+        self._timers = timers
         self._task: asyncio.Task[None] | None = None
         self._link: Duplex[ReplicationProgress, LogProgress] | None = None
         """The stream, once the store has spoken on it: what was known before may be of a log that was longer."""
@@ -53,7 +56,9 @@ class StoreLink:
     def start(self) -> None:
         """Begin to dial."""
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
-        self._task = asyncio.create_task(self.peer.follow(self._one_link, backoff), name="store link")
+        self._task = asyncio.create_task(
+            self.peer.follow(self._one_link, backoff, self._timers.sleep), name="store link"
+        )
 
     async def stop(self) -> None:
         """End the link."""
@@ -100,7 +105,7 @@ class StoreLink:
         link.listen(on_message, on_end=on_end, on_writable=self.wake)
         try:
             while not ended.done():
-                await asyncio.wait((ended,), timeout=_LIST_SECONDS)
+                await first_of(self._timers, (ended,), _LIST_SECONDS)
                 self.wake()
             heard = self._link is not None
         finally:

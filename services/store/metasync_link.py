@@ -6,7 +6,6 @@ of this. `FollowedTable` says how each table is followed.
 """
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic
@@ -15,6 +14,8 @@ from tandemmq.common.backoff import Backoff
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
+from tandemmq.common.tasks import end_tasks
+from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.metadata.transfers import TablePages, TableTransfer
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
@@ -28,9 +29,8 @@ from tandemmq.store.table_messages import group_message, read_group, read_topic,
 
 log = get_log(__name__)
 
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 5.0
-"""Seconds before the metadata service is tried again."""
+PAUSES = 0.1, 5.0
+"""Seconds before the metadata service is tried again: the first time, and at most."""
 
 SAVE_SECONDS = 1.0
 """How often the copy is written at most while changes come."""
@@ -96,10 +96,16 @@ class MetasyncLink:
     """Follows the metadata service at one address until closed. Make it, and use it, inside the event loop."""
 
     def __init__(
-        self, address: str, topics: WatchedTopicTable, dialer: Dialer, groups: WatchedGroupTable | None = None
+        self,
+        address: str,
+        topics: WatchedTopicTable,
+        dialer: Dialer,
+        groups: WatchedGroupTable | None = None,
+        timers: Timers | None = None,
     ) -> None:
         """Without `groups`, only topics are followed."""
         self._dialer = dialer
+        self._timers = timers or LoopTimers()
         self.address = address
         self.watched = FollowedPeer("metadata service", address)
         self._told = FollowedPeer("metadata service that takes what was created here", address)
@@ -122,10 +128,7 @@ class MetasyncLink:
 
     async def close(self) -> None:
         """End, and write the copies."""
-        while running := [task for task in self._tasks if not task.done()]:
-            for task in running:
-                task.cancel()
-            await asyncio.wait(running, timeout=1.0)
+        await end_tasks(self._timers, *self._tasks)
         for followed in self._tables:
             try:
                 await followed.table.save()
@@ -133,15 +136,8 @@ class MetasyncLink:
                 log.error("table not saved at the end", reason=error.message)
 
     async def _follow(self, peer: FollowedPeer, step: Callable[[Any], AsyncGenerator[None, None]]) -> None:
-        async def attempt() -> AsyncGenerator[None, None]:
-            async with (
-                self._dialer.channel(self.address) as opened,
-                contextlib.aclosing(step(metadata_pb2_grpc.MetadataStub(opened))) as successes,
-            ):
-                async for _ in successes:
-                    yield
-
-        await peer.follow(attempt, Backoff(FIRST_PAUSE, LONGEST_PAUSE))
+        attempts = self._dialer.attempts(self.address, lambda opened: step(metadata_pb2_grpc.MetadataStub(opened)))
+        await peer.follow(attempts, Backoff(*PAUSES), self._timers.sleep)
 
     # -- from the metadata service ----------------------------------------------------------------------------------
 
@@ -185,7 +181,7 @@ class MetasyncLink:
         """Write the copies while they are behind; a disk that refuses is asked again."""
         told = False
         while True:
-            await asyncio.sleep(SAVE_SECONDS)
+            await self._timers.sleep(SAVE_SECONDS)
             for followed in self._tables:
                 if not followed.table.unsaved:
                     continue

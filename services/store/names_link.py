@@ -14,7 +14,8 @@ from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
 from tandemmq.common.net.remoting.client import RemotingClient
 from tandemmq.common.slices import Slices, joined
-from tandemmq.common.timers import Timers
+from tandemmq.common.tasks import end_tasks
+from tandemmq.common.timers import Timers, time_limit
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.registration import BrokerIdentity
@@ -37,6 +38,7 @@ class NamesLink:
     ) -> None:
         """`addresses`: `host:port` of each. `period`, and `timeout` of an answer, in seconds."""
         self._servers = [_NameServer(address, registered, period, timeout, timers) for address in addresses]
+        self._timers = timers
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -56,15 +58,12 @@ class NamesLink:
     async def settled(self, seconds: float) -> None:
         """Until each name server that can be reached has what there is now, but no longer than so many seconds."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with time_limit(self._timers, seconds):
                 await asyncio.gather(*(server.settled() for server in self._servers))
 
     async def stop(self) -> None:
         """Unregister everywhere."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await end_tasks(self._timers, *self._tasks)
         await asyncio.gather(*(server.leave() for server in self._servers))
 
 
@@ -101,7 +100,7 @@ class _NameServer:
             self._turn()
             yield
             await self._wait(self._period)
-            await asyncio.sleep(_GATHERED_SECONDS)
+            await self._timers.sleep(_GATHERED_SECONDS)
 
     async def _register(self) -> None:
         """Say what there is. Raises PeerGone, PeerSilent, Refused."""
@@ -125,7 +124,8 @@ class _NameServer:
 
     async def _wait(self, seconds: float) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.wake.wait(), seconds)
+            async with time_limit(self._timers, seconds):
+                await self.wake.wait()
 
     def _turn(self) -> None:
         progress, self._progress = self._progress, asyncio.Event()

@@ -7,16 +7,18 @@ so that there is one position, whichever way a group consumes.
 
 import asyncio
 import contextlib
-import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import grpc
 
+from tandemmq.common.backoff import Backoff
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.errors import TandemError
+from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
 from tandemmq.common.slices import Slices, each
+from tandemmq.common.tasks import end_tasks
 from tandemmq.common.timers import time_limit
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
@@ -25,6 +27,7 @@ from tandemmq.store.delivery.facts import Fact, Forgotten, Moved, Place
 from tandemmq.store.delivery.images import Cursor, cursors_of_image
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.metasync_link import PAUSES
 
 log = get_log(__name__)
 
@@ -32,10 +35,8 @@ _TELL_SECONDS = 1.0
 _CALL_SECONDS = 3.0
 _REFUSED_TURNS = 30
 """What the metadata service does not know (a topic, a group) is told again after so many turns."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
-
-_PAUSE_TOLD = 0.8
-"""Before a pause so long it is said that the service is away: those of a node start at the same time."""
+_PATIENCE = 3
+"""Attempts that fail before the log hears of it."""
 
 _COMMITS = 250
 
@@ -55,7 +56,8 @@ class OffsetsLink:
         self._refused: dict[Place, None] = {}
         self._turn = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self._away = False
+        self._watched = FollowedPeer("metadata service with offsets", address, patience=_PATIENCE)
+        self._told = FollowedPeer("metadata service that is told offsets", address, patience=_PATIENCE)
         self._known = asyncio.Event()
         """The whole table has come: until then nobody knows what is a reset."""
 
@@ -64,47 +66,30 @@ class OffsetsLink:
         self._resets.clear()
         self._refused.clear()
         self._known.clear()
-        steps = (("watching offsets", self._watch), ("telling offsets", self._tell))
-        self._tasks = [asyncio.create_task(self._again_and_again(step), name=name) for name, step in steps]
+        steps = ((self._watched, self._watch), (self._told, self._tell))
+        self._tasks = [asyncio.create_task(self._follow(peer, step), name=peer.peer) for peer, step in steps]
 
     async def stop(self) -> None:
         """End, and tell once more what is durable, if the metadata service answers."""
         tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        if self._away or not self._known.is_set():
+        await end_tasks(self._store.timers, *tasks)
+        if not self._watched.there or not self._known.is_set():
             return
         with contextlib.suppress(grpc.aio.AioRpcError, TimeoutError):
             async with time_limit(self._store.timers, _CALL_SECONDS), self._dialer.channel(self._address) as opened:
                 await self._tell_changes(metadata_pb2_grpc.MetadataStub(opened))
 
-    async def _again_and_again(self, step: Any) -> None:
-        pause = _FIRST_PAUSE
-        while True:
-            try:
-                async with self._dialer.channel(self._address) as opened:
-                    stub: Any = metadata_pb2_grpc.MetadataStub(opened)
-                    async with contextlib.aclosing(step(stub)) as successes:
-                        async for _ in successes:
-                            pause, self._away = _FIRST_PAUSE, False
-            except (grpc.aio.AioRpcError, TimeoutError) as error:
-                if pause >= _PAUSE_TOLD and not self._away:
-                    self._away = True
-                    log.warning(
-                        "offsets are not told to the metadata service", address=self._address, reason=str(error)
-                    )
-            except Exception as error:  # noqa: BLE001 - whatever it is, deliveries go on, and so does this
-                log.failure("following the metadata service's offsets failed", error, address=self._address)
-            await self._store.timers.sleep(pause * (0.75 + random.random() / 2))
-            pause = min(pause * 2, _LONGEST_PAUSE)
+    async def _follow(self, peer: FollowedPeer, step: Callable[[Any], AsyncGenerator[None, None]]) -> None:
+        attempts = self._dialer.attempts(self._address, lambda opened: step(metadata_pb2_grpc.MetadataStub(opened)))
+        await peer.follow(attempts, Backoff(*PAUSES), self._store.timers.sleep)
 
     # -- from the metadata service ----------------------------------------------------------------------------------
 
-    async def _watch(self, stub: Any) -> AsyncIterator[None]:
+    async def _watch(self, stub: Any) -> AsyncGenerator[None, None]:
         """Note what comes; each page can be taken by itself."""
         async for page in stub.Watch(pb.WatchRequest(tables=[pb.CONSUMER_OFFSETS])):
             await self._take(page)
+            self._watched.came()
             yield
 
     async def _take(self, page: pb.TablePage) -> None:
@@ -161,7 +146,7 @@ class OffsetsLink:
 
     # -- to the metadata service ------------------------------------------------------------------------------------
 
-    async def _tell(self, stub: Any) -> AsyncIterator[None]:
+    async def _tell(self, stub: Any) -> AsyncGenerator[None, None]:
         """Tell what is durable, again and again."""
         while True:
             await self._known.wait()
@@ -171,6 +156,8 @@ class OffsetsLink:
                 refused, self._refused = self._refused, {}
                 self._journal.ledger.moved_again(refused)
             await self._tell_changes(stub)
+            if self._told.problem:
+                self._told.came()
             yield
 
     async def _tell_changes(self, stub: Any) -> None:

@@ -36,6 +36,7 @@ from tandemmq.common.access.errors import AccessRefused, Unauthenticated
 from tandemmq.common.access.principal import Principal
 from tandemmq.common.errors import TandemError
 from tandemmq.common.guard import CallGuard
+from tandemmq.common.timers import Timers, first_of, time_limit
 
 SERVICE = admin_pb2.DESCRIPTOR.services_by_name["Admin"]
 
@@ -50,12 +51,15 @@ _MOST_STREAMS = 200
 class Gateway:
     """Answers requests by calls."""
 
-    def __init__(self, servicer: AdminServicer, guard: CallGuard, callers: Callers, largest_answer: int) -> None:
+    def __init__(
+        self, servicer: AdminServicer, guard: CallGuard, callers: Callers, largest_answer: int, timers: Timers
+    ) -> None:
         """`guard`: the gRPC server's, with its gate if there is one; `largest_answer`: bytes as protobuf."""
         self._handlers = _guarded_handlers(servicer)
         self._guard = guard
         self._callers = callers
         self._largest = largest_answer
+        self._timers = timers
         self._streams: set[asyncio.Task[Any]] = set()
         self._stopping = False
 
@@ -117,7 +121,7 @@ class Gateway:
         wait = _FIRST_SECONDS
         try:
             while True:
-                await asyncio.wait([following], timeout=wait)
+                await first_of(self._timers, [following], wait)
                 if following.done():
                     answer = following.result()
                     still()
@@ -189,7 +193,7 @@ class Gateway:
             way = "stream" if method.server_streaming else "api"
             raise NoSuchPath(f"{name} is at /{way}/{name}")
         try:
-            async with asyncio.timeout(_READ_SECONDS):
+            async with time_limit(self._timers, _READ_SECONDS):
                 body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             raise TooLarge(f"the request has more than {request.client_max_size} bytes") from None

@@ -17,6 +17,7 @@ from tandemmq.admin.settings import AdminSettings
 from tandemmq.admin.v1.admin_pb2_grpc import AdminServicer
 from tandemmq.common.guard import CallGuard
 from tandemmq.common.log_output import get_log
+from tandemmq.common.timers import Timers
 from tandemmq.common.tls import tls_context
 
 log = get_log(__name__)
@@ -43,11 +44,13 @@ _http_log.addFilter(_NoGarbage())
 class Console:
     """Serves pages and gateway from `start` to `stop`, in the running event loop."""
 
-    def __init__(self, settings: AdminSettings, servicer: AdminServicer, guard: CallGuard, actions: Actions) -> None:
+    def __init__(
+        self, settings: AdminSettings, servicer: AdminServicer, guard: CallGuard, actions: Actions, timers: Timers
+    ) -> None:
         """`servicer`, `guard`: the gRPC server's; the console makes the same calls under the same rules."""
         self._settings = settings
         self._callers = Callers(guard, settings.console_session_minutes * 60.0)
-        self._gateway = Gateway(servicer, guard, self._callers, settings.grpc_max_message_size)
+        self._gateway = Gateway(servicer, guard, self._callers, settings.grpc_max_message_size, timers)
         visits = Visits(settings.console_host, settings.console_names)
         routes = ConsoleRoutes(self._gateway, self._callers, visits, actions)
         application = routes.application(settings.grpc_max_message_size // 3 * 4 + 4096)  # bodies come in base64

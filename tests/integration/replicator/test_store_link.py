@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 
+from tandemmq.common.timers import LoopTimers
 from tandemmq.replicator.channels import store_channel
 from tandemmq.replicator.log_view import LogView
 from tandemmq.replicator.metrics import ReplicatorMetrics
@@ -64,7 +65,7 @@ class Linked:
         self.metrics = ReplicatorMetrics("c", "n")
         self.to_tell: list[ReplicationProgress] = []
         self.begun = 0
-        self.link = StoreLink(channel, "h:1", self.view, self.metrics, self._next, self._begin)
+        self.link = StoreLink(channel, "h:1", self.view, self.metrics, self._next, self._begin, LoopTimers())
 
     def _next(self) -> ReplicationProgress | None:
         return self.to_tell.pop(0) if self.to_tell else None

@@ -79,6 +79,18 @@ async def test_the_log_says_once_what_changes(caplog: pytest.LogCaptureFixture) 
     assert (peer.there, peer.problem) == (False, "it has ended the call")
 
 
+async def test_the_log_does_not_hear_of_the_first_failures_of_a_patient_one(caplog: pytest.LogCaptureFixture) -> None:
+    peer = FollowedPeer("store", "h:1", patience=2)
+    for _ in range(2):
+        peer.gone("not yet")
+        peer.gone("not yet")
+        assert peer.problem == "not yet"
+        peer.came()
+    for _ in range(4):
+        peer.gone("not yet")
+    assert lines(caplog) == [("WARNING", "peer is away", "not yet")]
+
+
 async def test_who_waits_for_the_peer_hears_of_each_change() -> None:
     _, _, states = await followed(refused, succeeds_and_breaks)
     assert states == [(False, "It refuses. (Ask another.)"), (True, ""), (False, "reset")]

@@ -88,19 +88,9 @@ async def test_a_call_that_is_cancelled_does_not_come() -> None:
 
 
 OF_THEIR_OWN = {
-    "services/store/metasync_link.py",  # waits for a peer that comes back
-    "services/store/names_link.py",  # the same
-    "services/metasync/master_tables.py",  # the same
-    "services/metasync/node.py",  # the same
-    "services/naming/watch.py",  # tells what has passed
     "services/node/child.py",  # processes, which have no other clock
     "services/node/supervisor.py",  # the same
     "services/admin/job_process.py",  # the same
-    "services/admin/console/gateway.py",  # sockets
-    "services/admin/metrics_pages.py",  # the same
-    "services/replicator/connection.py",  # the same, of a master; what it decides is in `transfer`, which has no clock
-    "services/replicator/listener.py",  # the same
-    "services/replicator/store_link.py",  # the same
 }
 """At the edges. They wait by the loop itself."""
 WITH_TIMERS = ("store", "replicator", "metasync", "admin", "gateway", "naming", "node", "hooks")

@@ -83,7 +83,7 @@ class Puller(TablePuller):
     """Notes when it would copy tables; the first time something unforeseen happens."""
 
     def __init__(self, timers: ManualTimers) -> None:
-        super().__init__(cast(Any, None), cast(Any, SimpleNamespace(address="127.0.0.1:1")), frozenset())
+        super().__init__(cast(Any, None), cast(Any, SimpleNamespace(address="127.0.0.1:1")), frozenset(), timers)
         self.copied: list[float] = []
         self._clock = timers
 
@@ -96,7 +96,7 @@ class Puller(TablePuller):
 async def test_tables_are_copied_again_and_again_whatever_happens() -> None:
     timers = ManualTimers()
     puller, begun = Puller(timers), timers.time()
-    copying = asyncio.create_task(puller.run(3.0, 10.0, timers))
+    copying = asyncio.create_task(puller.run(3.0, 10.0))
     await timers.advance(24)
     assert puller.copied == [begun + 3, begun + 13, begun + 23]
     assert puller.problems, "of the first"
