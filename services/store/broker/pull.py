@@ -4,21 +4,19 @@ The answer is records exactly as they lie in the log. Neighbours in the log are 
 filled by batches costs one copy, whatever the number of messages.
 """
 
-from collections.abc import Iterator, Sequence
-
 from tandemmq.store.broker.errors import NoSuchQueue, NotReadable, QueueOutOfRange
 from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
-from tandemmq.store.broker.reading import is_whole, may_have_been_lost, read_whole
+from tandemmq.store.broker.reading import is_whole, may_have_been_lost, named_record, read_whole
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.slave_reads import SlaveReadRules, SlaveReads
 from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.broker.topics import TopicTable
-from tandemmq.store.format.record import MIN_RECORD_SIZE, CorruptRecord, decode_record
-from tandemmq.store.format.record_identity import behind_topic, shows_tags_code
-from tandemmq.store.format.unit import SCHEDULE_TOPIC, Unit, bytes_of_records, record_tags_code
+from tandemmq.store.format.record import MIN_RECORD_SIZE
+from tandemmq.store.format.unit import SCHEDULE_TOPIC, Unit, bytes_of_records
 from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
+from tandemmq.store.log.reading.named_records import Named
 
 SCAN_UNITS = 2_048
 """With a tag filter: units looked at in one call, which take a millisecond (RocketMQ looks at 800 or more)."""
@@ -156,16 +154,18 @@ class _Reading:
         self._end = end
         self._wanted = wanted
         self._queue = queue
-        self._places: list[tuple[int, int, int, int]] = []  # queue offset, log offset, size, tags code
-        self._topic = wanted.topic.encode()
+        self._named: list[Named] = []
+        self._records = store.named_records(queue)
         self._bytes = 0
-        self._wrong_tags = -1
-        self.hole = -1
-        """Offset of a unit that does not fit the log, before which reading has stopped; -1 if there is none."""
         self.count = 0
         self.records = b""
         self.next_offset = wanted.offset
         self.status = PullStatus.NO_MATCHED_MESSAGE
+
+    @property
+    def hole(self) -> int:
+        """See `NamedRecords`."""
+        return self._records.hole
 
     def read(self) -> None:
         """Take units until there is enough, or the end of the queue, or too much was looked at in vain; then copy."""
@@ -181,7 +181,7 @@ class _Reading:
                 return
         looked_at, enough = 0, SCAN_UNITS if wanted.tag_filter is not None else _READ_UNITS
         while looked_at < enough:
-            missing = wanted.max_messages - len(self._places) if wanted.tag_filter is None else _READ_UNITS
+            missing = wanted.max_messages - len(self._named) if wanted.tag_filter is None else _READ_UNITS
             most = min(missing, _READ_UNITS, enough - looked_at, self._end - self.next_offset)
             units = queue.read(self.next_offset, most)
             if not units:
@@ -191,25 +191,27 @@ class _Reading:
             looked_at += len(units)
             if not self._take_all(units):
                 break
-        self.records = b"".join(self._pieces())
+        self.records, self.count = self._records.copy(self._named), self._records.count
+        if self.hole >= 0:
+            self.next_offset = self.hole
         if self.count:
             self.status = PullStatus.FOUND
-        if self._wrong_tags >= 0:
-            self._store.repairs.doubt(queue, self._wrong_tags)
+        elif self._records.expired:
+            self.status = PullStatus.MESSAGE_WAS_REMOVING
+        if self._records.wrong_tags >= 0:
+            self._store.repairs.doubt(queue, self._records.wrong_tags)
 
     def _unreadable(self) -> None:
         """The units at this place cannot be had: go on at the next file of the queue, unless they may come back."""
         queue = self._queue
-        if not self._store.repairs.is_lost(queue, self.next_offset):
-            self.hole = self.next_offset
-        elif not self._places:
+        if not self._records.doubt(self.next_offset) and not self._named:
             per_file = queue.units_per_file
             self.status = PullStatus.OFFSET_FOUND_NULL
             self.next_offset = min((self.next_offset // per_file + 1) * per_file, self._end)
 
     def _take_all(self, units: list[Unit]) -> bool:
         """Take units in order; False when there is enough."""
-        wanted, tag_filter, places = self._wanted, self._wanted.tag_filter, self._places
+        wanted, tag_filter, named = self._wanted, self._wanted.tag_filter, self._named
         total, passed, first = self._bytes, 0, self.next_offset
         most_messages, most_bytes = wanted.max_messages, wanted.max_bytes
         largest = self._store.config.mapped_file_size_commit_log  # a blank claims to be larger
@@ -217,8 +219,7 @@ class _Reading:
             offset, size, code = unit
             number = first + passed
             if not MIN_RECORD_SIZE <= size <= largest:
-                if not self._store.repairs.is_lost(self._queue, number):
-                    self.hole = number
+                if self._records.doubt(number):
                     break
                 passed += 1
                 continue
@@ -227,14 +228,14 @@ class _Reading:
                     break
                 passed += 1
                 continue
-            if places and (len(places) >= most_messages or total + size > most_bytes):
+            if named and (len(named) >= most_messages or total + size > most_bytes):
                 break
             passed += 1
             total += size
-            places.append((number, offset, size, code))
+            named.append((number, offset, size, code))
         self.next_offset += passed
         self._bytes = total
-        return passed == len(units) and len(places) < most_messages and self.hole < 0
+        return passed == len(units) and len(named) < most_messages and self.hole < 0
 
     def _has_tag(self, number: int, unit: Unit, tag_filter: TagFilter) -> bool:
         """Whether the unit's record has exactly one of the tags wanted; `hole` is set where the record is not its.
@@ -246,84 +247,15 @@ class _Reading:
         if not tag_filter.may_match(code):
             if _is_hash(code) or self._wanted.topic == SCHEDULE_TOPIC:
                 return False
-            self._doubt(number)
+            self._records.doubt(number)
             return False
         data = read_whole(self._store, offset, size)
-        try:
-            record = None if data is None else decode_record(data, verify=False)
-        except CorruptRecord:
-            record = None
-        wanted = self._wanted
-        named = wanted.topic, wanted.queue_id, number
-        if record is None or (record.topic, record.queue_id, record.queue_offset) != named:
-            self._doubt(number)
+        record = None if data is None else named_record(data, self._wanted.topic, self._wanted.queue_id, number)
+        if record is None:
+            self._records.doubt(number)
             return False
-        if record_tags_code(record.topic, record.properties, record.store_timestamp, self._levels) != code:
-            self._wrong_tags = number
+        self._records.compare_tags(number, record, code)
         return record.tags in tag_filter.tags
-
-    def _doubt(self, number: int) -> bool:
-        """Stop before a unit that does not fit the log, unless its message is known to be lost. True: it stops."""
-        if self._store.repairs.is_lost(self._queue, number):
-            return False
-        self.hole = number
-        return True
-
-    def _pieces(self) -> Iterator[bytes]:
-        """The records taken, neighbours in one piece; without those that are lost, and up to a unit that is wrong."""
-        log, damage = self._store.commit_log, self._store.damage
-        log_end = log.max_offset
-        topic, queue_id = self._topic, self._wanted.queue_id
-        file, start, stop = None, 0, 0
-        begin = end = -1
-        for number, offset, size, code in self._places:
-            if not start <= offset <= stop - size:
-                if file is not None:
-                    yield file.map[begin - start : end - start]
-                file = log.files.find(offset)
-                begin = end = -1
-                if file is None or offset + size > min(file.end, log_end):
-                    file, start, stop = None, 0, 0
-                    if self._doubt(number):
-                        self.next_offset = number
-                        return
-                    self._note_missing(offset)
-                    continue
-                start, stop = file.start, min(file.end, log_end)
-            assert file is not None
-            at = offset - start
-            behind = behind_topic(file.map, at, topic, queue_id, number, offset, size)
-            if behind < 0 or (damage and any(known.begin < offset + size and offset < known.end for known in damage)):
-                if self._doubt(number):
-                    self.next_offset = number
-                    break
-                continue
-            if not shows_tags_code(file.map, behind, at + size, code) and self._wrong_tags < 0:
-                self._compare_tags(number, file.map[at : at + size], code)
-            if offset != end:
-                if end > begin:
-                    yield file.map[begin - start : end - start]
-                begin = offset
-            end = offset + size
-            self.count += 1
-        if file is not None:
-            yield file.map[begin - start : end - start]
-
-    def _compare_tags(self, number: int, data: bytes, code: int) -> None:
-        try:
-            record = decode_record(data, verify=False)
-        except CorruptRecord:
-            return
-        if record_tags_code(record.topic, record.properties, record.store_timestamp, self._levels) != code:
-            self._wrong_tags = number
-
-    @property
-    def _levels(self) -> Sequence[int]:
-        return self._store.config.message_delay_levels
-
-    def _note_missing(self, offset: int) -> None:
-        if offset < self._store.commit_log.min_offset:
-            self.status = PullStatus.MESSAGE_WAS_REMOVING
 
 
 def _is_hash(code: int) -> bool:

@@ -14,6 +14,7 @@ Its rooms; each maps its own modules::
 
     segments/           the commit log: its files, appending, flushing, reading, retention
     queues/             the consume queues
+    reading/            reading records
     index/              the hash index
     recovery/           starting, and being put right while it runs
     adoption/           consume queues and index that others have rebuilt are taken over

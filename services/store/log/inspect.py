@@ -27,9 +27,9 @@ from tandemmq.store.log.marks.manifest import NAME as MANIFEST
 from tandemmq.store.log.marks.manifest import Manifest, read_manifest
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
+from tandemmq.store.log.reading.record_reader import RecordReader
 from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
 from tandemmq.store.log.recovery.missing_files import believed, find_missing
-from tandemmq.store.log.segments.record_reader import RecordReader
 from tandemmq.store.log.segments.scan import LogScan
 
 

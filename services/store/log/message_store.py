@@ -34,13 +34,14 @@ from tandemmq.store.log.marks.manifest import read_manifest
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags
 from tandemmq.store.log.observer import NullObserver, Observer
 from tandemmq.store.log.parts import RecordRun, RecoveryReport, StoreParts
-from tandemmq.store.log.queues.bulk import read_bulk
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.queues.queue_offsets import NextOffsets
 from tandemmq.store.log.queues.queue_repairs import QueueRepairs
 from tandemmq.store.log.queues.time_search import offset_by_time
 from tandemmq.store.log.queues.topic_retention import TopicRetention
+from tandemmq.store.log.reading.bulk import read_bulk
+from tandemmq.store.log.reading.named_records import NamedRecords
 from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
 from tandemmq.store.log.recovery.file_problems import FileProblem
 from tandemmq.store.log.recovery.healing import Healing
@@ -462,6 +463,10 @@ class MessageStore:
     ) -> tuple[int, bytes] | None:
         """Number and bytes of many records of a queue, where that is cheap; else None."""
         return read_bulk(self._parts, queue, offset, max_messages, max_bytes, self.confirm_offset)
+
+    def named_records(self, queue: ConsumeQueue) -> NamedRecords:
+        """What copies the records that units of a queue name."""
+        return NamedRecords(self._parts, queue, self.repairs.is_lost, self.commit_log.max_offset)
 
     def query_index(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Physical offsets that may hold ``key``, newest first; the caller compares (see `Index.query`)."""

@@ -15,13 +15,13 @@ from tandemmq.store.log.marks.manifest import Manifest
 from tandemmq.store.log.observer import Observer
 from tandemmq.store.log.queues.consume_queue_store import ConsumeQueueStore
 from tandemmq.store.log.queues.queue_offsets import NextOffsets
+from tandemmq.store.log.reading.record_reader import RecordReader
 from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
 from tandemmq.store.log.recovery.file_problems import FileProblem
 from tandemmq.store.log.replica.confirmed import Confirmed
 from tandemmq.store.log.replica.mastership import Mastership
 from tandemmq.store.log.replica.replica_group import GroupFile
 from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
-from tandemmq.store.log.segments.record_reader import RecordReader
 from tandemmq.store.log.segments.walkers import Walkers
 
 log = logging.getLogger(__name__)

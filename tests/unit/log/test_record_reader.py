@@ -5,10 +5,10 @@ from pathlib import Path
 from tandemmq.store.format.record import BLANK_SIZE, Message, encode_blank, encode_record
 from tandemmq.store.format.unit import Unit
 from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.reading.record_reader import RecordReader
 from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
 from tandemmq.store.log.segments.mapped_file import MappedFile
 from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
-from tandemmq.store.log.segments.record_reader import RecordReader
 
 FILE_SIZE = 4_096
 MESSAGE = Message("orders", 2, b"body", b"TAGS\x01a\x02")

@@ -1,6 +1,5 @@
 """The consume queues.
 
-bulk.py                   many messages of a queue at once
 consume_queue.py          one of them
 consume_queue_store.py    all consume queues
 queue_offsets.py          the next number of each queue

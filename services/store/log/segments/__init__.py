@@ -5,7 +5,6 @@ examining.py            looking at a stretch again, with checksums
 flush.py                group commit
 mapped_file.py          one of its files
 mapped_file_queue.py    its files, in order
-record_reader.py        one record, by where it begins
 retention.py            old files go
 scan.py                 reading from one offset to another, across files, blanks and damage
 syncing.py              files are synced beside the loop
