@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.common.addresses import host_port, is_loopback, parse_host_port
 from tandemmq.common.counted import counted
 from tandemmq.replication.v1 import replication_pb2
 from tandemmq.store.v1 import replica_log_pb2
@@ -26,6 +27,7 @@ def add_problems(nodes: Sequence[admin_pb2.Node]) -> None:
     for node in nodes:
         node.problems.extend(_of_services(node))
         node.problems.extend(_of_store(node))
+        node.problems.extend(_of_replaced(node, nodes))
         node.problems.extend(_of_slave(node))
         node.problems.extend(_of_metadata(node))
         node.problems.extend(_of_version(node, nodes))
@@ -57,14 +59,30 @@ def _of_store(node: admin_pb2.Node) -> Iterator[str]:
         used = 1 - node.disk.free_bytes / node.disk.total_bytes
         if used >= DISK_FULL_FROM:
             yield f"the disk of {node.disk.directory} is {used:.0%} full: {_bytes(node.disk.free_bytes)} are left"
+
+
+def _of_replaced(node: admin_pb2.Node, nodes: Iterable[admin_pb2.Node]) -> Iterator[str]:
+    """A master that was replaced, and how it becomes a slave."""
     if node.role == admin_pb2.FENCED:
-        yield f"a newer master has replaced this one: it takes no messages; let it follow the new one: {_follow(node)}"
+        masters = [one for one in nodes if one.broker_name == node.broker_name and one.role == admin_pb2.MASTER]
+        advice = _follow(node, max(masters, key=lambda one: one.epoch, default=None))
+        yield f"a newer master has replaced this one: it takes no messages; {advice}"
 
 
-def _follow(node: admin_pb2.Node) -> str:
-    """The command that makes a slave of a master that was replaced."""
-    replicator = next((one.address for one in node.services if one.service == "replicator"), "THIS-NODE:8084")
-    return f"`tandem replica follow NEW-MASTER:10912 --address {replicator}` (the new one's HA address)"
+def _follow(node: admin_pb2.Node, master: admin_pb2.Node | None) -> str:
+    """What to do. Addresses are those by which admin reaches the nodes."""
+    port = 0 if master is None else master.replication.ha_port
+    if master is None or not port:
+        return "its new master does not answer admin now: when it does, the command to follow it stands here"
+    ours = _replicator_of(node)
+    host, _ = parse_host_port(_replicator_of(master))
+    if is_loopback(host) and not is_loopback(parse_host_port(ours)[0]):
+        return f"let it follow {master.name}, which accepts slaves on port {port} of admin's machine"
+    return f"let it follow {master.name}: `tandem replica follow {host_port(host, port)} --address {ours}`"
+
+
+def _replicator_of(node: admin_pb2.Node) -> str:
+    return next(one.address for one in node.services if one.service == "replicator")
 
 
 def _of_slave(node: admin_pb2.Node) -> Iterator[str]:
@@ -104,7 +122,10 @@ def _of_broker(node: admin_pb2.Node, nodes: Sequence[admin_pb2.Node]) -> Iterato
     masters = [one for one in nodes if one.role == admin_pb2.MASTER]
     if len(masters) > 1:
         others = ", ".join(f"{one.name} (epoch {one.epoch})" for one in masters if one.name != node.name)
-        yield f"broker {node.broker_name} has another master: {others}; only the one with the greater epoch may go on"
+        newest = max(masters, key=lambda one: one.epoch)
+        advice = f"stop the store of this one; {_follow(node, newest)}" if newest.epoch > node.epoch else ""
+        only = "only the one with the greater epoch may go on"
+        yield f"broker {node.broker_name} has another master: {others}; {advice or only}"
     replication = node.replication
     if replication.identity.role == replica_log_pb2.SYNC_MASTER and not replication.in_sync:
         yield "no slave is in sync, though this master waits for one (SYNC_MASTER): sends end as SLAVE_NOT_AVAILABLE"

@@ -59,6 +59,7 @@ class ReplicationService(ReplicationServicer):
         if node.master is not None:
             progress = node.master.replicas.progress
             response.replicated_offset, response.in_sync = progress.replicated_offset, progress.in_sync
+            response.ha_port = node.master.port
             now = node.timers.time()
             response.replicas.extend(_replica_status(node.master, one, now) for one in node.master.replicas)
         if view.is_slave:

@@ -50,7 +50,7 @@ _SERVICES = {
 
 
 def main() -> None:
-    """Run the services that the command line names; an error is a JSON line, as with `tandem --json`."""
+    """Run the services that the command line names; an error is a JSON line, as commands with `--json` write it."""
     end_with_parent()
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:

@@ -91,12 +91,15 @@ class StatusResponse(_message.Message):
     IN_SYNC_FIELD_NUMBER: _builtins.int
     FOLLOWER_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    HA_PORT_FIELD_NUMBER: _builtins.int
     min_offset: _builtins.int
     max_offset: _builtins.int
     flushed_offset: _builtins.int
     replicated_offset: _builtins.int
     """Of a master: see ReplicationProgress."""
     in_sync: _builtins.int
+    ha_port: _builtins.int
+    """Of a master: the port on which it accepts slaves."""
     @_builtins.property
     def identity(self) -> _replica_log_pb2.LogIdentity: ...
     @_builtins.property
@@ -123,10 +126,11 @@ class StatusResponse(_message.Message):
         in_sync: _builtins.int = ...,
         follower: Global___FollowerStatus | None = ...,
         state: _replica_log_pb2.RoleState | None = ...,
+        ha_port: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["follower", b"follower", "identity", b"identity", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["flushed_offset", b"flushed_offset", "follower", b"follower", "identity", b"identity", "in_sync", b"in_sync", "max_offset", b"max_offset", "min_offset", b"min_offset", "replicas", b"replicas", "replicated_offset", b"replicated_offset", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["flushed_offset", b"flushed_offset", "follower", b"follower", "ha_port", b"ha_port", "identity", b"identity", "in_sync", b"in_sync", "max_offset", b"max_offset", "min_offset", b"min_offset", "replicas", b"replicas", "replicated_offset", b"replicated_offset", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -48,9 +48,40 @@ def test_a_store_that_takes_no_messages() -> None:
     log = store_pb2.LogState(not_writable_reason="the disk is full")
     assert problems(node(log=log)) == [["the store takes no messages: the disk is full"]]
     assert problems(node(role=pb.SLAVE, log=log)) == [[]], "a slave never does"
-    (replaced,) = problems(node(role=pb.FENCED, log=log))[0]
-    assert "a newer master has replaced this one" in replaced
-    assert "`tandem replica follow NEW-MASTER:10912 --address h:1`" in replaced
+
+
+def replaced(host: str, *masters: pb.Node) -> str:
+    """What is said of a master on `host` that was replaced."""
+    old = node("old", pb.FENCED)
+    old.services[1].address = f"{host}:8084"
+    return problems(old, *masters)[0][0]
+
+
+def master(name: str, address: str, epoch: int, port: int = 10912) -> pb.Node:
+    found = node(name, epoch=epoch)
+    found.services[1].address, found.replication.ha_port = address, port
+    return found
+
+
+def test_a_master_that_was_replaced_is_told_where_its_new_master_is() -> None:
+    newer, newest = master("newer", "10.0.0.2:8084", 2), master("newest", "10.0.0.3:8084", 3, port=10999)
+    told = replaced("10.0.0.1", newer, newest)
+    assert "a newer master has replaced this one: it takes no messages; let it follow newest: " in told
+    assert "`tandem replica follow 10.0.0.3:10999 --address 10.0.0.1:8084`" in told
+    ipv6 = replaced("[fe80::1]", master("new", "[fe80::2]:8084", 2))
+    assert "`tandem replica follow [fe80::2]:10912 --address [fe80::1]:8084`" in ipv6
+
+
+def test_no_address_is_told_that_leads_elsewhere() -> None:
+    told = replaced("10.0.0.1", master("new", "127.0.0.1:8084", 2))
+    assert told.endswith("let it follow new, which accepts slaves on port 10912 of admin's machine")
+    here = replaced("127.0.0.2", master("new", "127.0.0.1:8084", 2))
+    assert "`tandem replica follow 127.0.0.1:10912 --address 127.0.0.2:8084`" in here
+    for known in ([], [master("new", "10.0.0.2:8084", 2, port=0)]):
+        assert replaced("10.0.0.1", *known).endswith("when it does, the command to follow it stands here")
+    other = master("other", "10.0.0.2:8084", 2)
+    other.broker_name = "beta"
+    assert "10.0.0.2" not in replaced("10.0.0.1", other)
 
 
 def test_damage_and_a_full_disk() -> None:
@@ -112,9 +143,12 @@ def test_two_masters() -> None:
     first, second, other = node(epoch=1), node("two", epoch=2), node("three")
     other.broker_name = "beta"
     found = problems(first, second, other)
-    assert "another master: two (epoch 2)" in found[0][0]
+    assert "another master: two (epoch 2); stop the store of this one; " in found[0][0]
     assert "another master: one (epoch 1)" in found[1][0]
+    assert found[1][0].endswith("only the one with the greater epoch may go on")
     assert found[2] == []
+    old, new = master("old", "10.0.0.1:8084", 1), master("new", "10.0.0.2:8084", 2)
+    assert "`tandem replica follow 10.0.0.2:10912 --address 10.0.0.1:8084`" in problems(old, new)[0][0]
 
 
 def test_a_master_that_waits_for_slaves_and_has_none() -> None:
