@@ -1,5 +1,6 @@
 """Changing a part of a topic's or group's configuration: metasync knows only whole ones."""
 
+import json
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -11,7 +12,7 @@ from tandemmq.metadata.v1 import metadata_pb2
 
 Config = TypeVar("Config", metadata_pb2.TopicConfig, metadata_pb2.SubscriptionGroupConfig)
 
-_NAME, _ATTRIBUTES = "name", "attributes"
+_NAME, _ATTRIBUTES, _OTHER = "name", "attributes", "other_json"
 
 
 def check_put(request: admin_pb2.PutTopicRequest | admin_pb2.PutGroupRequest) -> None:
@@ -49,7 +50,8 @@ def merged(before: Config | None, change: Config, fields: Iterable[str] = ()) ->
     """What is to be put: `before` with what `change` sets, and with `fields` of it even where they hold nothing.
 
     Attributes are changed one by one, and one with an empty value goes; all of them are replaced if `fields` says
-    `attributes`. Without `before` the defaults stand, which is what metasync does with what is not set.
+    `attributes`. What `other_json` says is changed by name, or as a whole. Without `before` the defaults stand, which
+    is what metasync does with what is not set.
     """
     result = type(change)()
     if before is not None:
@@ -59,6 +61,8 @@ def merged(before: Config | None, change: Config, fields: Iterable[str] = ()) ->
     for field in change.DESCRIPTOR.fields:
         if field.name not in (_NAME, _ATTRIBUTES) and (field.name in fields or _given(change, field)):
             _take(result, change, field)
+    if before is not None and _OTHER not in fields and change.other_json:
+        result.other_json = _joined(before.other_json, change.other_json)
     if _ATTRIBUTES in fields:
         result.attributes.clear()
     for key, value in change.attributes.items():
@@ -67,6 +71,15 @@ def merged(before: Config | None, change: Config, fields: Iterable[str] = ()) ->
         else:
             result.attributes.pop(key, None)
     return result
+
+
+def _joined(before: str, change: str) -> str:
+    """Both JSON objects as one, in which `change` counts. What is no object is for metasync to refuse."""
+    try:
+        changed = json.loads(change)
+    except ValueError:
+        return change
+    return json.dumps(json.loads(before or "{}") | changed, sort_keys=True) if isinstance(changed, dict) else change
 
 
 def _given(change: Any, field: FieldDescriptor) -> bool:

@@ -306,12 +306,26 @@ def test_groups_are_sorted_created_changed_and_deleted(window: Screen, admin: Ad
     window.button("Create").click()
     window.heading("by-hand")
     expect(window.page.locator(".facts")).to_contain_text("3, then dead letters")
+    expect(window.page.locator(".facts")).to_contain_text("1s to 2h in 18 steps")
     window.button("Change").click()
+    waits = window.dialog().get_by_label("Retry policy")
+    for wrong in ("soon", "10s, 5", "2h..5s", "41d"):
+        waits.fill(wrong)
+        window.dialog().get_by_role("button", name="Change").click()
+        expect(window.dialog().get_by_role("alert")).to_be_visible()
+    waits.fill("10s, 1.5m,5m")
     window.dialog().get_by_label("It may consume").uncheck()
     window.dialog().get_by_role("button", name="Change").click()
     expect(window.page.locator(".facts")).to_contain_text("May consumeno")
     config = admin.stub.GetGroup(pb.GetGroupRequest(group="by-hand"), timeout=60).groups[0].config
     assert (config.consume_enable, config.retry_max_times) == (False, 3)
+    policy = json.loads(config.other_json)["groupRetryPolicy"]
+    assert policy == {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [10_000, 90_000, 300_000]}}
+    window.button("Change").click()
+    expect(waits).to_have_value("10s,90s,5m")
+    waits.fill("5s..2h*3")
+    window.dialog().get_by_role("button", name="Change").click()
+    expect(window.page.locator(".facts")).to_contain_text("5s..2h*3")
     window.button("Delete").click()
     window.dialog().get_by_label("to confirm").fill("by-hand")
     window.dialog().get_by_role("button", name="Delete").click()

@@ -78,12 +78,13 @@ def test_at_a_store_alone(tandem: Run, tmp_path: Path, monkeypatch: pytest.Monke
         assert "in the store at" in made
         assert "16 times over 1 queue\n" in made
         options = ("--consume-from", "last", "--ack-durability", "page-cache", "--keep-unconsumed", "--timeout", "3")
-        made = tandem("group", "create", "careful", *options).stdout
+        made = tandem("group", "create", "careful", *options, "--retry-policy", "5s..2h").stdout
         for words in (
             "timeout           3 minutes",
             "begins at         last",
             "ack durability    page cache",
             "keeps unconsumed  yes",
+            "retry policy      5s..2h*2",
         ):
             assert words in made, made
         for noun in ("topic", "group"):

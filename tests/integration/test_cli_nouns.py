@@ -145,6 +145,12 @@ def test_all_settings_of_a_group_have_an_option(tandem: Tandem) -> None:
     assert tandem("group", "update", "careful", "--ack-durability", "default", "--no-keep-unconsumed").code == 0
     assert config()["attributes"] == {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET"}
     assert tandem("group", "update", "careful", "--ack-durability", "soon").code == 2
+    assert tandem("group", "update", "careful", "--retry-policy", "10s,1m").code == 0
+    policy = {"type": "CUSTOMIZED", "customizedRetryPolicy": {"next": [10_000, 60_000]}}
+    assert json.loads(config()["other_json"])["groupRetryPolicy"] == policy
+    assert "10s,1m" in tandem("group", "show", "careful").out
+    assert tandem("group", "update", "careful", "--timeout", "4").code == 0
+    assert json.loads(config()["other_json"])["groupRetryPolicy"] == policy
     assert tandem("group", "update", "careful").code == 2
 
 

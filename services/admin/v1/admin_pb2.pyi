@@ -764,7 +764,9 @@ class PutTopicRequest(_message.Message):
     broker: _builtins.str
     @_builtins.property
     def config(self) -> _metadata_pb2.TopicConfig:
-        """What is not set stays as it is, or gets the default in a new topic. Attributes are changed one by one; one with an empty value goes."""
+        """What is not set stays as it is, or gets the default in a new topic. Attributes are changed one by one; one with an empty value goes.
+        What `other_json` says is changed by name.
+        """
 
     @_builtins.property
     def fields(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

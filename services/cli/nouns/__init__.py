@@ -10,7 +10,8 @@
     cluster.py     tandem cluster show|waiting|actions|bundle
     node.py        tandem node list|config
     topic.py       tandem topic list|offsets|show|create|update|delete
-    group.py       tandem group list|show|members|progress|reset|create|update|delete; group_settings.py: its settings
+    group.py       tandem group list|show|members|progress|reset|create|update|delete; group_settings.py: its settings,
+                   retry_waits.py: the waits between deliveries
     client.py      tandem client threads|try
     message.py     tandem message find|query|view|tail|send|resend; message_trace.py: trace
     job.py         tandem job start|list|show|watch|cancel

@@ -25,6 +25,7 @@ from tandemmq.cli.nouns.group_settings import (
     ConsumeFrom,
     Fifo,
     Keep,
+    RetryPolicy,
     RetryQueues,
     RetryTimes,
     Timeout,
@@ -35,6 +36,7 @@ from tandemmq.cli.nouns.group_settings import in_words as settings_in_words
 from tandemmq.cli.nouns.group_view import COLUMNS, age, by_topic, cells, held, in_words, remarks, say_members
 from tandemmq.cli.nouns.lone_store import operations_at, or_store
 from tandemmq.cli.nouns.message_standing import say_failing
+from tandemmq.cli.nouns.retry_waits import as_other_json
 from tandemmq.cli.talk.moments import FORMS, parse_moment, show_seconds
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
@@ -310,6 +312,7 @@ def create(
     consume: Consume = None,
     retry_times: RetryTimes = None,
     retry_queues: RetryQueues = None,
+    retry_policy: RetryPolicy = None,
     timeout: Timeout = None,
     consume_from: ConsumeFrom = None,
     ack_durability: WaitFor = None,
@@ -325,7 +328,7 @@ def create(
     With --json: one document, {"groups": [...]}, as `tandem group list`.
     """
     attributes = as_attributes(consume_from, ack_durability, keep_unconsumed)
-    config = _config(group, fifo, consume, retry_times, retry_queues, timeout, attributes)
+    config = _config(group, fifo, consume, retry_times, retry_queues, retry_policy, timeout, attributes)
     with or_store(address, broker) as store:
         _put(config, fifo, broker, address, as_json, create=True)
     if store.address:
@@ -339,6 +342,7 @@ def update(
     consume: Consume = None,
     retry_times: RetryTimes = None,
     retry_queues: RetryQueues = None,
+    retry_policy: RetryPolicy = None,
     timeout: Timeout = None,
     consume_from: ConsumeFrom = None,
     ack_durability: WaitFor = None,
@@ -352,10 +356,10 @@ def update(
     With --json: one document, {"groups": [...]}, as `tandem group list`.
     """
     attributes = as_attributes(consume_from, ack_durability, keep_unconsumed)
-    if not attributes and all(one is None for one in (fifo, consume, retry_times, retry_queues, timeout)):
-        options = "--fifo, --consume, --retries, --retry-queues, --timeout, --consume-from, --ack-durability"
-        raise typer.BadParameter(f"nothing to change: see {options}", param_hint="GROUP")
-    config = _config(group, fifo, consume, retry_times, retry_queues, timeout, attributes)
+    given = (fifo, consume, retry_times, retry_queues, retry_policy, timeout)
+    if not attributes and all(one is None for one in given):
+        raise typer.BadParameter("nothing to change: see the options in --help", param_hint="GROUP")
+    config = _config(group, fifo, consume, retry_times, retry_queues, retry_policy, timeout, attributes)
     _put(config, fifo, broker, address, as_json, create=False)
 
 
@@ -365,6 +369,7 @@ def _config(
     consume: bool | None,
     retry_times: int | None,
     retry_queues: int | None,
+    retry_policy: str | None,
     timeout: int | None,
     attributes: dict[str, str],
 ) -> "SubscriptionGroupConfig":
@@ -378,6 +383,7 @@ def _config(
         retry_queues=retry_queues,
         consume_timeout_minutes=timeout or 0,
         attributes=attributes,
+        other_json=None if retry_policy is None else as_other_json(retry_policy),
     )
 
 

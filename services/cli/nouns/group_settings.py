@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tandemmq.cli.nouns import retry_waits
 from tandemmq.common import group_attributes as attributes
 from tandemmq.common.counted import counted
 
@@ -51,6 +52,10 @@ RetryTimes = Annotated[
 Fifo = Annotated[
     bool | None,
     typer.Option("--fifo/--no-fifo", help="Whether messages of one message group come in order.", show_default=False),
+]
+RetryPolicy = Annotated[
+    str | None,
+    typer.Option("--retry-policy", metavar="WAITS", help=f"Waits before each next delivery: {retry_waits.FORMS}."),
 ]
 RetryQueues = Annotated[int | None, typer.Option("--retry-queues", min=0, metavar="N", help="Queues of its retries.")]
 Timeout = Annotated[
@@ -103,6 +108,7 @@ def in_words(config: "SubscriptionGroupConfig") -> list[tuple[str, str]]:
         ("broadcast", "allowed" if config.consume_broadcast_enable else "not allowed"),
         ("orderly", "yes" if config.consume_message_orderly else "no"),
         ("retries", f"{counted(config.retry_max_times, 'time')} over {counted(config.retry_queues, 'queue')}"),
+        ("retry policy", retry_waits.in_words(config) or "1s to 2h in 18 steps"),
         ("timeout", counted(config.consume_timeout_minutes, "minute")),
     ]
     if begin := given.get(attributes.CONSUME_FROM):

@@ -565,7 +565,7 @@ class CreateGroupRequest(_message.Message):
     CONFIG_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def config(self) -> _metadata_pb2.SubscriptionGroupConfig:
-        """Likewise."""
+        """Likewise; but `groupRetryPolicy` in it is taken."""
 
     def __init__(
         self,

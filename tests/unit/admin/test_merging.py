@@ -1,5 +1,7 @@
 """Changing a part of a configuration."""
 
+import json
+
 import pytest
 
 from tandemmq.admin.errors import BadAdminRequest
@@ -34,6 +36,16 @@ def test_attributes_are_changed_one_by_one_or_all() -> None:
     assert dict(merged(BEFORE, more).attributes) == {"a": "1", "b": "2"}
     assert dict(merged(BEFORE, TopicConfig(name="t", attributes={"a": ""})).attributes) == {}
     assert dict(merged(BEFORE, more, ["attributes"]).attributes) == {"b": "2"}
+
+
+def test_what_other_json_says_is_changed_by_name_or_whole() -> None:
+    change = TopicConfig(name="t", other_json='{"y": [2]}')
+    assert json.loads(merged(BEFORE, change).other_json) == {"x": 1, "y": [2]}
+    assert merged(BEFORE, change, ["other_json"]).other_json == '{"y": [2]}'
+    assert merged(None, change).other_json == '{"y": [2]}'
+    assert json.loads(merged(BEFORE, TopicConfig(name="t", other_json='{"x": 3}')).other_json) == {"x": 3}
+    for odd in ("no JSON", "[1]"):
+        assert merged(BEFORE, TopicConfig(name="t", other_json=odd)).other_json == odd  # metasync refuses it
 
 
 def test_a_new_one_has_what_is_set_and_no_more() -> None:

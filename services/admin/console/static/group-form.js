@@ -4,6 +4,7 @@ import { call } from "./api.js";
 import { checkbox, field, formDialog, integer, text } from "./dialog.js";
 import { h } from "./dom.js";
 import { notice } from "./notices.js";
+import { FORMS, retryWaits, withRetryWaits } from "./retry-waits.js";
 
 /** Creates a group, or changes `config` on `broker`. Gives its name, or undefined. */
 export function editGroup(config, broker = "") {
@@ -20,6 +21,7 @@ export function editGroup(config, broker = "") {
       h("div", { class: "pair" },
         field("Retries before dead letters", integer("retryMaxTimes", known.retryMaxTimes ?? 16, { min: "-1", required: true }), "-1: for ever"),
         field("Queues for retries", integer("retryQueues", known.retryQueues ?? 1, { min: "0", max: "1024", required: true }))),
+      field("Retry policy", text("retryWaits", retryWaits(known), { placeholder: "1s to 2h in 18 steps" }), FORMS),
       field("Minutes for one message", integer("consumeTimeoutMinutes", known.consumeTimeoutMinutes ?? 15, { min: "1", required: true })),
     ],
     submit: async (fields) => {
@@ -33,6 +35,8 @@ export function editGroup(config, broker = "") {
         retryQueues: Number(fields.retryQueues),
         consumeTimeoutMinutes: Number(fields.consumeTimeoutMinutes),
       };
+      delete wanted.otherJson; // what it has besides the waits stays as it is
+      if (fields.retryWaits.trim() !== retryWaits(known)) wanted.otherJson = withRetryWaits(fields.retryWaits);
       await call("PutGroup", { config: wanted, createOnly: isNew, updateOnly: !isNew, broker, fields: ["consume_message_orderly"] });
       notice(isNew ? `Group ${wanted.name} was created.` : `Group ${wanted.name} was changed.`);
       return wanted.name;

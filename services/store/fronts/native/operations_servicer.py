@@ -1,5 +1,6 @@
 """For people: how groups stand, what waits, and topics and groups made by one call."""
 
+import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -141,7 +142,7 @@ class OperationsServicer(operations_pb2_grpc.OperationsServicer):
             if config.HasField(name) and getattr(config, name) < -1:
                 raise BadRequest(f"{name} is {getattr(config, name)}: allowed is -1 and more.")
         _check_attributes(config.attributes, group_attributes.allowed)
-        _check_other(config)
+        _check_other(config, "groupRetryPolicy")
         if self._groups.get(config.name) is not None:
             raise AlreadyThere(f"Group {config.name} exists.", remedy="`tandem group update` changes it")
         await self._groups.add([read_group(config)])
@@ -185,8 +186,13 @@ def _check_attributes(attributes: Mapping[str, str], allowed: Callable[[str, str
             raise BadRequest(f"The attribute {key} is {value[:40]!r}: allowed is {right}.")
 
 
-def _check_other(config: metadata_pb2.TopicConfig | metadata_pb2.SubscriptionGroupConfig) -> None:
-    if config.other_json:
+def _check_other(config: metadata_pb2.TopicConfig | metadata_pb2.SubscriptionGroupConfig, known: str = "") -> None:
+    """`known`: what of `other_json` means something here."""
+    try:
+        names = set(json.loads(config.other_json or "{}"))
+    except (ValueError, TypeError, RecursionError):
+        names = {config.other_json}
+    if names - {known}:
         raise BadRequest("other_json is refused: fields that are not known here are for the metadata service to keep.")
 
 

@@ -9,6 +9,7 @@ import { count, duration, num } from "../format.js";
 import { age, attempts, atWork, failingTable, membersTable, remarks, waysInWords } from "../group-view.js";
 import { gaps, notice } from "../notices.js";
 import { resetOffsets } from "../reset-form.js";
+import { retryWaits } from "../retry-waits.js";
 import { link } from "../router.js";
 import { badge, facts, table } from "../table.js";
 
@@ -80,6 +81,7 @@ function configuration(group, several, app) {
       !orphaned && ["Broadcasting", config.consumeBroadcastEnable ? "allowed" : "not allowed"],
       !orphaned && ["In order", config.consumeMessageOrderly ? "yes" : "no"],
       !orphaned && ["Retries", config.retryMaxTimes === -1 ? "for ever" : `${config.retryMaxTimes}, then dead letters`],
+      !orphaned && ["Retry policy", retryWaits(config) || "1s to 2h in 18 steps"],
       !orphaned && ["Time for a message", `${config.consumeTimeoutMinutes} min`],
     ]),
     !orphaned && app.may("PutGroup")
