@@ -50,7 +50,7 @@ def _read_node(node: admin_pb2.Node, counters: dict[CountedPart, float], gauges:
     if node.HasField("replication") and node.replication.replicas:
         slowest = max(node.replication.replicas, key=lambda one: (one.lag_bytes, one.ack_age_seconds))
         gauges[SeriesName("node", node.name, "replication_lag")] = slowest.lag_bytes
-        silence = slowest.ack_age_seconds if slowest.lag_bytes else 0  # who has everything need not report
+        silence = max(one.silent_seconds for one in node.replication.replicas)
         gauges[SeriesName("node", node.name, "replication_silence")] = silence
 
 

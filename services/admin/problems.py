@@ -28,6 +28,7 @@ def add_problems(nodes: Sequence[admin_pb2.Node]) -> None:
         node.problems.extend(_of_services(node))
         node.problems.extend(_of_store(node))
         node.problems.extend(_of_replaced(node, nodes))
+        node.problems.extend(_of_replicas(node))
         node.problems.extend(_of_slave(node))
         node.problems.extend(_of_metadata(node))
         node.problems.extend(_of_version(node, nodes))
@@ -83,6 +84,13 @@ def _follow(node: admin_pb2.Node, master: admin_pb2.Node | None) -> str:
 
 def _replicator_of(node: admin_pb2.Node) -> str:
     return next(one.address for one in node.services if one.service == "replicator")
+
+
+def _of_replicas(node: admin_pb2.Node) -> Iterator[str]:
+    for one in node.replication.replicas:
+        if one.silent_seconds:
+            silence = f"{one.silent_seconds:.0f} s, and the connection is open"
+            yield f"slave {one.identity} at {one.address} has not reported for {silence}: does it hang?"
 
 
 def _of_slave(node: admin_pb2.Node) -> Iterator[str]:

@@ -149,16 +149,21 @@ class Master:
         identity = self._view.identity
         return (self._files.identity(), identity.file_size, identity.epoch)
 
-    def introduce(self, peer: Peer, broker_id: int, store_id: str = "", address: str = "") -> tuple[str, bool]:
+    def introduce(
+        self, peer: Peer, broker_id: int, store_id: str = "", address: str = "", report_seconds: float = 0.0
+    ) -> tuple[str, bool]:
         """The slave with a connection from `peer` is the broker of that id (0: it has none).
 
         Gives its identity, and whether that connection was introduced for the first time. `store_id`, `address`: of
-        its store, and where its replicator serves gRPC; empty if it did not say.
+        its store, and where its replicator serves gRPC; empty if it did not say. `report_seconds`: so often it reports
+        while it has everything; 0: as RocketMQ's slaves do.
         """
         now, identity = self._timers.time(), str(broker_id) if broker_id > 0 else peer[0]
         self._stores[identity] = (store_id, address)
         for connection in self._connections.values():
             if connection.peer == peer:
+                usual = self._settings.ha_send_heartbeat_interval / 1000
+                connection.transfer.report_seconds = report_seconds if 0 < report_seconds < usual else usual
                 if connection.introduced and connection.identity == identity:
                     return identity, False
                 self._metrics.joins += 1
@@ -229,7 +234,7 @@ class Master:
                 one.in_sync,
                 self.replicas.lag_bytes(one),
                 self.replicas.lag_seconds(one, now),
-                max(now - one.acked_at, 0.0),
+                max(now - one.heard_at, 0.0),
             )
             for one in self.replicas
         ]

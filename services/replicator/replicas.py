@@ -13,6 +13,8 @@ from tandemmq.replicator.transfer import Transfer
 from tandemmq.store.v1.replica_log_pb2 import Replica as ReplicaMessage
 from tandemmq.store.v1.replica_log_pb2 import ReplicationProgress
 
+_ACKS_WITHIN = 2.0
+"""Seconds: a slave acks what it has got at once."""
 _REMEMBERED_SECONDS = 3_600.0
 """How long a replica that has left is shown."""
 _LIST_SECONDS = 1.0
@@ -62,6 +64,11 @@ class SlaveReplica:
     acked_at: float = 0.0
     left_at: float = 0.0
     in_sync: bool = False
+
+    @property
+    def heard_at(self) -> float:
+        """When it was last heard of."""
+        return max((one.heard_at for one in self.connections.values()), default=self.left_at)
 
     @property
     def connected(self) -> bool:
@@ -161,6 +168,16 @@ class Replicas:
     def lag_seconds(self, replica: SlaveReplica, now: float) -> float:
         """Age of the oldest byte that it does not have; 0 when it has all."""
         return self.growth.age(replica.acked_offset, now)
+
+    def silent_seconds(self, replica: SlaveReplica, now: float) -> float:
+        """How long nothing has come from it that was due; 0 if it speaks as it should, or is not connected."""
+        if not replica.connected:
+            return 0.0
+        lacks = min(self.lag_seconds(replica, now), now - replica.acked_at)
+        if lacks > _ACKS_WITHIN:
+            return lacks
+        overdue = [one for one in replica.connections.values() if now - one.heard_at > 2 * one.report_seconds]
+        return now - replica.heard_at if len(overdue) == len(replica.connections) else 0.0
 
     def _drop(self, connection: int, replica: SlaveReplica, now: float) -> None:
         del replica.connections[connection]

@@ -106,7 +106,7 @@ class ReplicationService(ReplicationServicer):
         if address and request.broker_id > 0:
             self._node.slaves[str(request.broker_id)] = address
         peer = (host, request.connection_port)
-        identity, first = master.introduce(peer, request.broker_id, request.store_id, address)
+        identity, first = master.introduce(peer, request.broker_id, request.store_id, address, request.report_seconds)
         if roster.confirmed(identity, request.group_epoch, request.group_generation):
             master.group_changed()
         response = messages.JoinResponse(identity=view.identity, min_offset=view.min_offset, max_offset=view.max_offset)
@@ -240,4 +240,5 @@ def _replica_status(master: Master, replica: SlaveReplica, now: float) -> messag
         lag_bytes=table.lag_bytes(replica),
         lag_seconds=table.lag_seconds(replica, now),
         ack_age_seconds=max(now - replica.acked_at, 0.0),
+        silent_seconds=table.silent_seconds(replica, now),
     )

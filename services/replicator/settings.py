@@ -76,7 +76,11 @@ class ReplicatorSettings(ServerSettings):
 
     # -- both sides -------------------------------------------------------------------------------------------------
     ha_send_heartbeat_interval: int = setting(
-        5_000, "A silent link carries a heartbeat or a report so often.", unit="ms", low=1
+        5_000,
+        "A silent link carries a heartbeat or a report so often. Where both nodes are TandemMQ, the slave "
+        "reports every second.",
+        unit="ms",
+        low=1,
     )
     ha_housekeeping_interval: int = setting(
         20_000, "A connection on which nothing arrives for this long is closed.", unit="ms", low=1

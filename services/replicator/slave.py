@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -29,7 +30,7 @@ from tandemmq.replicator.slave_errors import (
     SlaveRefusal,
     StoreGone,
 )
-from tandemmq.replicator.slave_group import GroupOfSlave
+from tandemmq.replicator.slave_group import GroupOfSlave, idle_report_seconds
 from tandemmq.replicator.slave_proof import is_masters_own
 from tandemmq.replicator.slave_search import asking, search_begin
 from tandemmq.replicator.slave_store import StoreStream
@@ -210,7 +211,10 @@ class MasterFollower:
                 connection.ended.result()
             begin, end = local.overlap_begin(one_file=self._one_file), local.max_offset
             overlap = read_log(root / "commitlog", local.file_size, begin, end)
-            following = FollowingConnection(local, overlap, master, self._rules, self._begin)
+            rules = self._rules
+            if master is not None:
+                rules = replace(rules, report_seconds=idle_report_seconds(self._settings))
+            following = FollowingConnection(local, overlap, master, rules, self._begin)
             remove_leftovers(root)
             staging = StagingFile(root)
             proven = await self._proven(joined=master is not None)
@@ -240,7 +244,7 @@ class MasterFollower:
     async def _watch(self, connection: HaConnection, stream: StoreStream) -> None:
         """Until one side ends. Raises FollowError; returns when the beginning of the master's log must be searched."""
         self._progress()
-        tick = min(_TICK_SECONDS, self._rules.report_seconds / 2, self._rules.silence_seconds / 4)
+        tick = min(_TICK_SECONDS, idle_report_seconds(self._settings) / 2, self._rules.silence_seconds / 4)
         forget = self._view.observe(lambda: connection.flushed(self._view.flushed_offset if self._view.linked else 0))
         try:
             while True:

@@ -28,6 +28,11 @@ _NOTE_END_SECONDS = 5.0
 """How often the end of the master's log is noted on disk while it grows; what our own log has is known anyway."""
 
 
+def idle_report_seconds(settings: ReplicatorSettings) -> float:
+    """So often a slave with everything reports to a master that knows it: soon one that hangs is seen."""
+    return min(settings.ha_send_heartbeat_interval / 1000, 1.0)
+
+
 class GroupOfSlave:
     """Belongs to a `Follower`. `state` is what our store said last."""
 
@@ -59,6 +64,7 @@ class GroupOfSlave:
             file_size=state.identity.file_size,
             store_id=state.identity.store_id,
             replicator_port=self._grpc_port(),
+            report_seconds=idle_report_seconds(settings),
         )
         for promise in state.promises:
             if promise.epoch == request.epoch:

@@ -102,6 +102,7 @@ class Transfer:
         "acked_offset",
         "begun",
         "next_offset",
+        "report_seconds",
     )
 
     def __init__(self, rules: TransferRules, now: float) -> None:
@@ -114,6 +115,13 @@ class Transfer:
         """Behind the last byte that was planned: what the slave may ack at most."""
         self.acked_offset = 0
         """The slave has everything below."""
+        self.report_seconds = rules.heartbeat
+        """So often the slave reports while it has everything."""
+
+    @property
+    def heard_at(self) -> float:
+        """When the slave was last heard of."""
+        return self._last_read
 
     # -- what the slave says ----------------------------------------------------------------------------------------
 

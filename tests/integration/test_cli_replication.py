@@ -197,9 +197,11 @@ MASTER = {
     "max_offset": 5_000_000, "flushed_offset": 4_000_000, "replicated_offset": 4_999_000, "in_sync": 1,
     "replicas": [
         {"identity": "1", "address": "10.0.0.2:4711", "connected": True, "in_sync": True, "acked_offset": 4_999_000,
-         "sent_offset": 5_000_000, "lag_bytes": 1_000, "lag_seconds": 0.012, "ack_age_seconds": 0.001},
+         "sent_offset": 5_000_000, "lag_bytes": 1_000, "lag_seconds": 0.012, "ack_age_seconds": 0.001,
+         "silent_seconds": 0.0},
         {"identity": "2", "address": "10.0.0.3:4711", "connected": False, "in_sync": False, "acked_offset": 1_000,
-         "sent_offset": 1_000, "lag_bytes": 4_999_000, "lag_seconds": 90.0, "ack_age_seconds": 91.0},
+         "sent_offset": 1_000, "lag_bytes": 4_999_000, "lag_seconds": 90.0, "ack_age_seconds": 91.0,
+         "silent_seconds": 0.0},
     ],
 }  # fmt: skip
 
@@ -216,6 +218,13 @@ def test_replicas_and_their_lag_in_words(capsys: pytest.CaptureFixture[str]) -> 
         "1        10.0.0.2:4711  in sync  4,999,000  1.0 kB  12 ms     1 ms ago",
         "2        10.0.0.3:4711  gone         1,000  5.0 MB  90.0 s    91.0 s ago",
     ]
+
+
+def test_a_slave_that_hangs_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    replicas: Any = MASTER["replicas"]
+    hangs = {**replicas[0], "lag_bytes": 0, "lag_seconds": 0.0, "silent_seconds": 7.0}
+    _say_status(Output(as_json=False), {**MASTER, "replicas": [hangs]})
+    assert "in sync, no report for 7.0 s" in capsys.readouterr().out
 
 
 def test_a_fenced_master_and_a_slave_that_cannot_follow_in_words(capsys: pytest.CaptureFixture[str]) -> None:

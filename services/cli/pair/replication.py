@@ -212,6 +212,7 @@ def _replica(one: "ReplicaStatus") -> dict[str, Any]:
         "lag_bytes": one.lag_bytes,
         "lag_seconds": one.lag_seconds,
         "ack_age_seconds": one.ack_age_seconds,
+        "silent_seconds": one.silent_seconds,
     }
 
 
@@ -268,7 +269,9 @@ def _of_role(told: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _row(one: dict[str, Any]) -> list[str | int]:
-    state = "gone" if not one["connected"] else "in sync" if one["in_sync"] else "behind"
+    state = "gone" if not one["connected"] else "in sync" if one["in_sync"] else "not in sync"
+    if one["silent_seconds"]:
+        state += f", no report for {show_seconds(one['silent_seconds'])}"
     return [
         one["identity"],
         one["address"],

@@ -25,43 +25,43 @@ _sym_db = _symbol_database.Default()
 from tandemmq.store.v1 import replica_log_pb2 as tandemmq_dot_store_dot_v1_dot_replica__log__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)tandemmq/replication/v1/replication.proto\x12\x17tandemmq.replication.v1\x1a#tandemmq/store/v1/replica_log.proto\"!\n\rStatusRequest\x12\x10\n\x08\x63omplete\x18\x01 \x01(\x08\"\xe1\x02\n\x0eStatusResponse\x12\x30\n\x08identity\x18\x01 \x01(\x0b\x32\x1e.tandemmq.store.v1.LogIdentity\x12\x12\n\nmin_offset\x18\x02 \x01(\x03\x12\x12\n\nmax_offset\x18\x03 \x01(\x03\x12\x16\n\x0e\x66lushed_offset\x18\x04 \x01(\x03\x12\x38\n\x08replicas\x18\x05 \x03(\x0b\x32&.tandemmq.replication.v1.ReplicaStatus\x12\x19\n\x11replicated_offset\x18\x06 \x01(\x03\x12\x0f\n\x07in_sync\x18\x07 \x01(\x05\x12\x39\n\x08\x66ollower\x18\x08 \x01(\x0b\x32\'.tandemmq.replication.v1.FollowerStatus\x12+\n\x05state\x18\t \x01(\x0b\x32\x1c.tandemmq.store.v1.RoleState\x12\x0f\n\x07ha_port\x18\n \x01(\x05\"\xc2\x01\n\rReplicaStatus\x12\x10\n\x08identity\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x11\n\tconnected\x18\x03 \x01(\x08\x12\x0f\n\x07in_sync\x18\x04 \x01(\x08\x12\x14\n\x0c\x61\x63ked_offset\x18\x05 \x01(\x03\x12\x13\n\x0bsent_offset\x18\x06 \x01(\x03\x12\x11\n\tlag_bytes\x18\x07 \x01(\x03\x12\x13\n\x0blag_seconds\x18\x08 \x01(\x01\x12\x17\n\x0f\x61\x63k_age_seconds\x18\t \x01(\x01\"\xe6\x01\n\x0e\x46ollowerStatus\x12\x16\n\x0emaster_address\x18\x01 \x01(\t\x12\x35\n\x05state\x18\x02 \x01(\x0e\x32&.tandemmq.replication.v1.FollowerState\x12\x0f\n\x07problem\x18\x03 \x01(\t\x12\x17\n\x0freceived_offset\x18\x04 \x01(\x03\x12\x14\n\x0c\x61\x63ked_offset\x18\x05 \x01(\x03\x12\x19\n\x11master_max_offset\x18\x06 \x01(\x03\x12\x16\n\x0esilent_seconds\x18\x07 \x01(\x01\x12\x12\n\nreconnects\x18\x08 \x01(\x04\"\x8e\x02\n\x0bJoinRequest\x12\x17\n\x0f\x63onnection_port\x18\x01 \x01(\x05\x12\x11\n\tbroker_id\x18\x02 \x01(\x03\x12\x13\n\x0b\x62roker_name\x18\x03 \x01(\t\x12\x14\n\x0c\x63luster_name\x18\x04 \x01(\t\x12\r\n\x05\x65poch\x18\x05 \x01(\x03\x12\x11\n\tfile_size\x18\x06 \x01(\x03\x12\x17\n\x0freplicator_port\x18\x07 \x01(\x05\x12\x10\n\x08store_id\x18\x08 \x01(\t\x12\x13\n\x0bgroup_epoch\x18\t \x01(\x03\x12\x18\n\x10group_generation\x18\n \x01(\x03\x12\x11\n\tcandidate\x18\x0b \x01(\t\x12\x19\n\x11\x63\x61ndidate_address\x18\x0c \x01(\t\"\x98\x01\n\x0cJoinResponse\x12\x30\n\x08identity\x18\x01 \x01(\x0b\x32\x1e.tandemmq.store.v1.LogIdentity\x12\x12\n\nmin_offset\x18\x02 \x01(\x03\x12\x12\n\nmax_offset\x18\x03 \x01(\x03\x12.\n\x05group\x18\x04 \x01(\x0b\x32\x1f.tandemmq.store.v1.ReplicaGroup\"/\n\x0f\x43hecksumRequest\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04size\x18\x02 \x01(\x03\"!\n\x10\x43hecksumResponse\x12\r\n\x05\x63rc32\x18\x01 \x01(\r\"\x84\x01\n\x0ePromoteRequest\x12+\n\x04role\x18\x01 \x01(\x0e\x32\x1d.tandemmq.store.v1.BrokerRole\x12\x1a\n\x12old_master_is_gone\x18\x02 \x01(\x08\x12\x13\n\x0b\x61\x63\x63\x65pt_loss\x18\x03 \x01(\x08\x12\x14\n\x0cother_slaves\x18\x04 \x03(\t\"M\n\x0fPromoteResponse\x12+\n\x05state\x18\x01 \x01(\x0b\x32\x1c.tandemmq.store.v1.RoleState\x12\r\n\x05steps\x18\x02 \x03(\t\"C\n\x0c\x46\x65nceRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x03\x12\x11\n\tcandidate\x18\x02 \x01(\t\x12\x11\n\tgrpc_port\x18\x03 \x01(\x05\"<\n\rFenceResponse\x12+\n\x05state\x18\x01 \x01(\x0b\x32\x1c.tandemmq.store.v1.RoleState\"F\n\rFollowRequest\x12\x19\n\x11ha_master_address\x18\x01 \x01(\t\x12\x1a\n\x12replicator_address\x18\x02 \x01(\t\"=\n\x0e\x46ollowResponse\x12+\n\x05state\x18\x01 \x01(\x0b\x32\x1c.tandemmq.store.v1.RoleState*j\n\rFollowerState\x12\x1e\n\x1a\x46OLLOWER_STATE_UNSPECIFIED\x10\x00\x12\x0e\n\nCONNECTING\x10\x01\x12\r\n\tCOMPARING\x10\x02\x12\r\n\tFOLLOWING\x10\x03\x12\x0b\n\x07REFUSED\x10\x04\x32\xaf\x04\n\x0bReplication\x12Y\n\x06Status\x12&.tandemmq.replication.v1.StatusRequest\x1a\'.tandemmq.replication.v1.StatusResponse\x12S\n\x04Join\x12$.tandemmq.replication.v1.JoinRequest\x1a%.tandemmq.replication.v1.JoinResponse\x12_\n\x08\x43hecksum\x12(.tandemmq.replication.v1.ChecksumRequest\x1a).tandemmq.replication.v1.ChecksumResponse\x12\\\n\x07Promote\x12\'.tandemmq.replication.v1.PromoteRequest\x1a(.tandemmq.replication.v1.PromoteResponse\x12V\n\x05\x46\x65nce\x12%.tandemmq.replication.v1.FenceRequest\x1a&.tandemmq.replication.v1.FenceResponse\x12Y\n\x06\x46ollow\x12&.tandemmq.replication.v1.FollowRequest\x1a\'.tandemmq.replication.v1.FollowResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)tandemmq/replication/v1/replication.proto\x12\x17tandemmq.replication.v1\x1a#tandemmq/store/v1/replica_log.proto\"!\n\rStatusRequest\x12\x10\n\x08\x63omplete\x18\x01 \x01(\x08\"\xe1\x02\n\x0eStatusResponse\x12\x30\n\x08identity\x18\x01 \x01(\x0b\x32\x1e.tandemmq.store.v1.LogIdentity\x12\x12\n\nmin_offset\x18\x02 \x01(\x03\x12\x12\n\nmax_offset\x18\x03 \x01(\x03\x12\x16\n\x0e\x66lushed_offset\x18\x04 \x01(\x03\x12\x38\n\x08replicas\x18\x05 \x03(\x0b\x32&.tandemmq.replication.v1.ReplicaStatus\x12\x19\n\x11replicated_offset\x18\x06 \x01(\x03\x12\x0f\n\x07in_sync\x18\x07 \x01(\x05\x12\x39\n\x08\x66ollower\x18\x08 \x01(\x0b\x32\'.tandemmq.replication.v1.FollowerStatus\x12+\n\x05state\x18\t \x01(\x0b\x32\x1c.tandemmq.store.v1.RoleState\x12\x0f\n\x07ha_port\x18\n \x01(\x05\"\xda\x01\n\rReplicaStatus\x12\x10\n\x08identity\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x11\n\tconnected\x18\x03 \x01(\x08\x12\x0f\n\x07in_sync\x18\x04 \x01(\x08\x12\x14\n\x0c\x61\x63ked_offset\x18\x05 \x01(\x03\x12\x13\n\x0bsent_offset\x18\x06 \x01(\x03\x12\x11\n\tlag_bytes\x18\x07 \x01(\x03\x12\x13\n\x0blag_seconds\x18\x08 \x01(\x01\x12\x17\n\x0f\x61\x63k_age_seconds\x18\t \x01(\x01\x12\x16\n\x0esilent_seconds\x18\n \x01(\x01\"\xe6\x01\n\x0e\x46ollowerStatus\x12\x16\n\x0emaster_address\x18\x01 \x01(\t\x12\x35\n\x05state\x18\x02 \x01(\x0e\x32&.tandemmq.replication.v1.FollowerState\x12\x0f\n\x07problem\x18\x03 \x01(\t\x12\x17\n\x0freceived_offset\x18\x04 \x01(\x03\x12\x14\n\x0c\x61\x63ked_offset\x18\x05 \x01(\x03\x12\x19\n\x11master_max_offset\x18\x06 \x01(\x03\x12\x16\n\x0esilent_seconds\x18\x07 \x01(\x01\x12\x12\n\nreconnects\x18\x08 \x01(\x04\"\xa6\x02\n\x0bJoinRequest\x12\x17\n\x0f\x63onnection_port\x18\x01 \x01(\x05\x12\x11\n\tbroker_id\x18\x02 \x01(\x03\x12\x13\n\x0b\x62roker_name\x18\x03 \x01(\t\x12\x14\n\x0c\x63luster_name\x18\x04 \x01(\t\x12\r\n\x05\x65poch\x18\x05 \x01(\x03\x12\x11\n\tfile_size\x18\x06 \x01(\x03\x12\x17\n\x0freplicator_port\x18\x07 \x01(\x05\x12\x10\n\x08store_id\x18\x08 \x01(\t\x12\x13\n\x0bgroup_epoch\x18\t \x01(\x03\x12\x18\n\x10group_generation\x18\n \x01(\x03\x12\x11\n\tcandidate\x18\x0b \x01(\t\x12\x19\n\x11\x63\x61ndidate_address\x18\x0c \x01(\t\x12\x16\n\x0ereport_seconds\x18\r \x01(\x01\"\x98\x01\n\x0cJoinResponse\x12\x30\n\x08identity\x18\x01 \x01(\x0b\x32\x1e.tandemmq.store.v1.LogIdentity\x12\x12\n\nmin_offset\x18\x02 \x01(\x03\x12\x12\n\nmax_offset\x18\x03 \x01(\x03\x12.\n\x05group\x18\x04 \x01(\x0b\x32\x1f.tandemmq.store.v1.ReplicaGroup\"/\n\x0f\x43hecksumRequest\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x0c\n\x04size\x18\x02 \x01(\x03\"!\n\x10\x43hecksumResponse\x12\r\n\x05\x63rc32\x18\x01 \x01(\r\"\x84\x01\n\x0ePromoteRequest\x12+\n\x04role\x18\x01 \x01(\x0e\x32\x1d.tandemmq.store.v1.BrokerRole\x12\x1a\n\x12old_master_is_gone\x18\x02 \x01(\x08\x12\x13\n\x0b\x61\x63\x63\x65pt_loss\x18\x03 \x01(\x08\x12\x14\n\x0cother_slaves\x18\x04 \x03(\t\"M\n\x0fPromoteResponse\x12+\n\x05state\x18\x01 \x01(\x0b\x32\x1c.tandemmq.store.v1.RoleState\x12\r\n\x05steps\x18\x02 \x03(\t\"C\n\x0c\x46\x65nceRequest\x12\r\n\x05\x65poch\x18\x01 \x01(\x03\x12\x11\n\tcandidate\x18\x02 \x01(\t\x12\x11\n\tgrpc_port\x18\x03 \x01(\x05\"<\n\rFenceResponse\x12+\n\x05state\x18\x01 \x01(\x0b\x32\x1c.tandemmq.store.v1.RoleState\"F\n\rFollowRequest\x12\x19\n\x11ha_master_address\x18\x01 \x01(\t\x12\x1a\n\x12replicator_address\x18\x02 \x01(\t\"=\n\x0e\x46ollowResponse\x12+\n\x05state\x18\x01 \x01(\x0b\x32\x1c.tandemmq.store.v1.RoleState*j\n\rFollowerState\x12\x1e\n\x1a\x46OLLOWER_STATE_UNSPECIFIED\x10\x00\x12\x0e\n\nCONNECTING\x10\x01\x12\r\n\tCOMPARING\x10\x02\x12\r\n\tFOLLOWING\x10\x03\x12\x0b\n\x07REFUSED\x10\x04\x32\xaf\x04\n\x0bReplication\x12Y\n\x06Status\x12&.tandemmq.replication.v1.StatusRequest\x1a\'.tandemmq.replication.v1.StatusResponse\x12S\n\x04Join\x12$.tandemmq.replication.v1.JoinRequest\x1a%.tandemmq.replication.v1.JoinResponse\x12_\n\x08\x43hecksum\x12(.tandemmq.replication.v1.ChecksumRequest\x1a).tandemmq.replication.v1.ChecksumResponse\x12\\\n\x07Promote\x12\'.tandemmq.replication.v1.PromoteRequest\x1a(.tandemmq.replication.v1.PromoteResponse\x12V\n\x05\x46\x65nce\x12%.tandemmq.replication.v1.FenceRequest\x1a&.tandemmq.replication.v1.FenceResponse\x12Y\n\x06\x46ollow\x12&.tandemmq.replication.v1.FollowRequest\x1a\'.tandemmq.replication.v1.FollowResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tandemmq.replication.v1.replication_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FOLLOWERSTATE']._serialized_start=1920
-  _globals['_FOLLOWERSTATE']._serialized_end=2026
+  _globals['_FOLLOWERSTATE']._serialized_start=1968
+  _globals['_FOLLOWERSTATE']._serialized_end=2074
   _globals['_STATUSREQUEST']._serialized_start=107
   _globals['_STATUSREQUEST']._serialized_end=140
   _globals['_STATUSRESPONSE']._serialized_start=143
   _globals['_STATUSRESPONSE']._serialized_end=496
   _globals['_REPLICASTATUS']._serialized_start=499
-  _globals['_REPLICASTATUS']._serialized_end=693
-  _globals['_FOLLOWERSTATUS']._serialized_start=696
-  _globals['_FOLLOWERSTATUS']._serialized_end=926
-  _globals['_JOINREQUEST']._serialized_start=929
-  _globals['_JOINREQUEST']._serialized_end=1199
-  _globals['_JOINRESPONSE']._serialized_start=1202
-  _globals['_JOINRESPONSE']._serialized_end=1354
-  _globals['_CHECKSUMREQUEST']._serialized_start=1356
-  _globals['_CHECKSUMREQUEST']._serialized_end=1403
-  _globals['_CHECKSUMRESPONSE']._serialized_start=1405
-  _globals['_CHECKSUMRESPONSE']._serialized_end=1438
-  _globals['_PROMOTEREQUEST']._serialized_start=1441
-  _globals['_PROMOTEREQUEST']._serialized_end=1573
-  _globals['_PROMOTERESPONSE']._serialized_start=1575
-  _globals['_PROMOTERESPONSE']._serialized_end=1652
-  _globals['_FENCEREQUEST']._serialized_start=1654
-  _globals['_FENCEREQUEST']._serialized_end=1721
-  _globals['_FENCERESPONSE']._serialized_start=1723
-  _globals['_FENCERESPONSE']._serialized_end=1783
-  _globals['_FOLLOWREQUEST']._serialized_start=1785
-  _globals['_FOLLOWREQUEST']._serialized_end=1855
-  _globals['_FOLLOWRESPONSE']._serialized_start=1857
-  _globals['_FOLLOWRESPONSE']._serialized_end=1918
-  _globals['_REPLICATION']._serialized_start=2029
-  _globals['_REPLICATION']._serialized_end=2588
+  _globals['_REPLICASTATUS']._serialized_end=717
+  _globals['_FOLLOWERSTATUS']._serialized_start=720
+  _globals['_FOLLOWERSTATUS']._serialized_end=950
+  _globals['_JOINREQUEST']._serialized_start=953
+  _globals['_JOINREQUEST']._serialized_end=1247
+  _globals['_JOINRESPONSE']._serialized_start=1250
+  _globals['_JOINRESPONSE']._serialized_end=1402
+  _globals['_CHECKSUMREQUEST']._serialized_start=1404
+  _globals['_CHECKSUMREQUEST']._serialized_end=1451
+  _globals['_CHECKSUMRESPONSE']._serialized_start=1453
+  _globals['_CHECKSUMRESPONSE']._serialized_end=1486
+  _globals['_PROMOTEREQUEST']._serialized_start=1489
+  _globals['_PROMOTEREQUEST']._serialized_end=1621
+  _globals['_PROMOTERESPONSE']._serialized_start=1623
+  _globals['_PROMOTERESPONSE']._serialized_end=1700
+  _globals['_FENCEREQUEST']._serialized_start=1702
+  _globals['_FENCEREQUEST']._serialized_end=1769
+  _globals['_FENCERESPONSE']._serialized_start=1771
+  _globals['_FENCERESPONSE']._serialized_end=1831
+  _globals['_FOLLOWREQUEST']._serialized_start=1833
+  _globals['_FOLLOWREQUEST']._serialized_end=1903
+  _globals['_FOLLOWRESPONSE']._serialized_start=1905
+  _globals['_FOLLOWRESPONSE']._serialized_end=1966
+  _globals['_REPLICATION']._serialized_start=2077
+  _globals['_REPLICATION']._serialized_end=2636
 # @@protoc_insertion_point(module_scope)

@@ -151,6 +151,7 @@ class ReplicaStatus(_message.Message):
     LAG_BYTES_FIELD_NUMBER: _builtins.int
     LAG_SECONDS_FIELD_NUMBER: _builtins.int
     ACK_AGE_SECONDS_FIELD_NUMBER: _builtins.int
+    SILENT_SECONDS_FIELD_NUMBER: _builtins.int
     identity: _builtins.str
     address: _builtins.str
     connected: _builtins.bool
@@ -162,6 +163,10 @@ class ReplicaStatus(_message.Message):
     """Since the replica had everything that there was; 0 while it has."""
     ack_age_seconds: _builtins.float
     """Since its last ack."""
+    silent_seconds: _builtins.float
+    """How long nothing has come from it, if something was due: for 2 s an ack of what it lacks, or twice as long as usual a report,
+    which a slave with everything sends every JoinRequest.report_seconds, one of RocketMQ every haSendHeartbeatInterval. Else 0.
+    """
     def __init__(
         self,
         *,
@@ -174,10 +179,11 @@ class ReplicaStatus(_message.Message):
         lag_bytes: _builtins.int = ...,
         lag_seconds: _builtins.float = ...,
         ack_age_seconds: _builtins.float = ...,
+        silent_seconds: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack_age_seconds", b"ack_age_seconds", "acked_offset", b"acked_offset", "address", b"address", "connected", b"connected", "identity", b"identity", "in_sync", b"in_sync", "lag_bytes", b"lag_bytes", "lag_seconds", b"lag_seconds", "sent_offset", b"sent_offset"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack_age_seconds", b"ack_age_seconds", "acked_offset", b"acked_offset", "address", b"address", "connected", b"connected", "identity", b"identity", "in_sync", b"in_sync", "lag_bytes", b"lag_bytes", "lag_seconds", b"lag_seconds", "sent_offset", b"sent_offset", "silent_seconds", b"silent_seconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -241,6 +247,7 @@ class JoinRequest(_message.Message):
     GROUP_GENERATION_FIELD_NUMBER: _builtins.int
     CANDIDATE_FIELD_NUMBER: _builtins.int
     CANDIDATE_ADDRESS_FIELD_NUMBER: _builtins.int
+    REPORT_SECONDS_FIELD_NUMBER: _builtins.int
     connection_port: _builtins.int
     """Local port of the HA connection that is introduced."""
     broker_id: _builtins.int
@@ -259,6 +266,8 @@ class JoinRequest(_message.Message):
     candidate: _builtins.str
     """The node that `epoch` was promised to; empty if it was not, or to nobody who is known. See ReplicaLog.Fence."""
     candidate_address: _builtins.str
+    report_seconds: _builtins.float
+    """So often it reports while it has everything; 0: every haSendHeartbeatInterval."""
     def __init__(
         self,
         *,
@@ -274,10 +283,11 @@ class JoinRequest(_message.Message):
         group_generation: _builtins.int = ...,
         candidate: _builtins.str = ...,
         candidate_address: _builtins.str = ...,
+        report_seconds: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_id", b"broker_id", "broker_name", b"broker_name", "candidate", b"candidate", "candidate_address", b"candidate_address", "cluster_name", b"cluster_name", "connection_port", b"connection_port", "epoch", b"epoch", "file_size", b"file_size", "group_epoch", b"group_epoch", "group_generation", b"group_generation", "replicator_port", b"replicator_port", "store_id", b"store_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broker_id", b"broker_id", "broker_name", b"broker_name", "candidate", b"candidate", "candidate_address", b"candidate_address", "cluster_name", b"cluster_name", "connection_port", b"connection_port", "epoch", b"epoch", "file_size", b"file_size", "group_epoch", b"group_epoch", "group_generation", b"group_generation", "replicator_port", b"replicator_port", "report_seconds", b"report_seconds", "store_id", b"store_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -84,10 +84,11 @@ def test_sends_are_those_since_the_round_before() -> None:
     assert keeper.since_last("a", store_pb2.SendTimes(bounds_ms=[1], calls=[9, 9])) is None, "other ranges"
 
 
-@pytest.mark.parametrize(("lacks", "silent"), [(0, 0), (7, 60)])
-def test_a_slave_that_has_everything_is_not_silent(lacks: int, silent: float) -> None:
+@pytest.mark.parametrize("silent", [0.0, 60.0])
+def test_a_slave_is_silent_when_its_master_says_so(silent: float) -> None:
     node = admin_pb2.Node(name="a")
-    node.replication.replicas.add(lag_bytes=lacks, ack_age_seconds=60)
+    node.replication.replicas.add(lag_bytes=7, ack_age_seconds=70)
+    node.replication.replicas.add(ack_age_seconds=60, silent_seconds=silent)
     readings = asyncio.run(read_history([node], [], {}, {}, SendTimesKeeper(), Slices(ManualTimers())))
     assert readings.gauges[SeriesName("node", "a", "replication_silence")] == silent
 

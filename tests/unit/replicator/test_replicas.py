@@ -243,3 +243,39 @@ def test_replicas_that_left_are_remembered_for_an_hour() -> None:
     assert [one.identity for one in table.replicas] == ["a"]
     table.join(2, "b", 400, 10.0 + 3_601)
     assert [one.identity for one in table.replicas] == ["b"]
+
+
+def silence(table: Table, now: float) -> float:
+    (replica,) = table.replicas
+    return table.replicas.silent_seconds(replica, now)
+
+
+def test_a_slave_with_everything_is_silent_when_two_of_its_reports_are_missing() -> None:
+    table = Table(100)
+    table.join(1, "a", 100, now=10.0)
+    assert silence(table, 19.9) == 0, "one of RocketMQ reports every five seconds"
+    assert silence(table, 20.5) == 10.5
+    table.transfers[1].report_seconds = 1.0
+    assert silence(table, 11.9) == 0
+    assert silence(table, 12.5) == 2.5
+    table.transfers[1].heard(12.6)
+    assert silence(table, 12.7) == 0, "it has said again what it has"
+
+
+def test_a_slave_is_silent_when_it_has_not_acked_for_two_seconds_what_it_lacks() -> None:
+    table = Table(100)
+    table.join(1, "a", 100, now=10.0)
+    table.replicas.log_grew(200, 60.0)
+    for now in (60.0, 62.0, 64.0):
+        table.transfers[1].heard(now)
+    assert silence(table, 61.9) == 0, "it had everything until a moment ago"
+    assert silence(table, 64.0) == 4.0
+    table.ack(1, 200, now=64.5)
+    assert silence(table, 64.6) == 0
+
+
+def test_a_slave_that_is_gone_is_not_silent() -> None:
+    table = Table(100)
+    table.join(1, "a", 50, now=10.0)
+    table.replicas.left(1, 11.0)
+    assert silence(table, 100.0) == 0

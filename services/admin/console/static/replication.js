@@ -18,7 +18,7 @@ export function byBroker(nodes) {
   });
 }
 
-/** One link a slave: {name, node, connected, inSync, lagBytes, lagSeconds, silentSeconds, problem}; `silentSeconds`: 0 while it reports as it should. */
+/** One link a slave: {name, node, connected, inSync, lagBytes, lagSeconds, silentSeconds, problem}; `silentSeconds`: 0 while what is due comes. */
 function links(nodes, master) {
   const replicas = [...(master?.replication?.replicas ?? [])];
   const take = (fits) => {
@@ -36,14 +36,6 @@ function links(nodes, master) {
   return [...found, ...replicas.map((replica) => link(`replica ${replica.identity}`, undefined, replica, master))];
 }
 
-/** Seconds: a slave that lacks something reports what it has got at once. One that has all need not report. */
-const REPORTS_WITHIN = 2;
-
-function silence({ lagBytes, ackAgeSeconds }) {
-  const seconds = num(ackAgeSeconds);
-  return num(lagBytes) > 0 && seconds > REPORTS_WITHIN ? seconds : 0;
-}
-
 function link(name, node, replica, master) {
   const follower = node?.replication?.follower;
   const end = num(master?.log?.maxOffset ?? master?.replication?.maxOffset);
@@ -56,7 +48,7 @@ function link(name, node, replica, master) {
     inSync: Boolean(replica?.inSync),
     lagBytes: replica ? num(replica.lagBytes) : Math.max(0, end - acked),
     lagSeconds: replica ? replica.lagSeconds : undefined,
-    silentSeconds: replica ? silence(replica) : 0,
+    silentSeconds: num(replica?.silentSeconds),
     problem: follower?.problem || (connected ? "" : node?.role === "FENCED" ? "replaced by a newer master" : "not connected"),
   };
 }
