@@ -69,17 +69,17 @@ async def _read_topics(book: Book, counters: dict[CountedPart, float], slices: S
         return
     whole = 0
     rebuilding = []
+    part = f"{book.broker}, {book.store.name}"  # a slave that stands in for its master may have less
     for topic in list(book.ends.topics):
         queues = book.ends.queues(topic).values()
         if any(queue.rebuilding for queue in queues):
             rebuilding.append(topic)
         else:
             written = sum(queue.high for queue in queues)
-            counters[CountedPart(SeriesName("topic", topic, "messages_in"), book.broker)] = written
+            counters[CountedPart(SeriesName("topic", topic, "messages_in"), part)] = written
             whole += written
         told = book.ends.topics[topic]
         if told.HasField("taken_bytes"):
-            part = f"{book.broker}, {book.store.name}"  # each store counts for itself
             counters[CountedPart(SeriesName("topic", topic, "bytes_in"), part)] = told.taken_bytes
         await slices.pause()
     counters[CountedPart(SeriesName("node", book.store.name, "messages_in"), f"without {rebuilding}")] = whole

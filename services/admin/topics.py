@@ -143,7 +143,11 @@ def topic_message(book: Book, name: str) -> admin_pb2.Topic | None:
             config.read_queues, config.write_queues, config.perm = told.read_queues, told.write_queues, told.perm
     topic = admin_pb2.Topic(broker=book.broker, config=config, kind=kind, orphaned=orphaned)
     if book.ends is not None:
-        topic.messages, topic.queues = book.ends.messages(name), len(book.ends.queues(name))
+        queues = book.ends.queues(name)
+        topic.messages, topic.queues = book.ends.messages(name), len(queues)
+        topic.node = "" if book.store is None else book.store.name
+        if not any(queue.rebuilding for queue in queues.values()):
+            topic.written = sum(queue.high for queue in queues.values())
     return topic
 
 

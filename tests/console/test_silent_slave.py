@@ -35,9 +35,7 @@ def test_an_idle_link_is_amber_while_its_slave_is_stopped(
             until(lambda: _shown(window, amber), 90, "the link is amber")
             expect(amber).to_contain_text("no report for")
             master = window.page.get_by_role("article", name="Node alpha")
-            expect(master.locator(".problems")).to_contain_text(
-                re.compile("has not reported for .*does it hang")
-            )
+            expect(master.locator(".problems")).to_contain_text(re.compile("has not reported for .*does it hang"))
         finally:
             os.kill(pid, signal.SIGCONT)
         until(lambda: _shown(window, good), 90, "the link is green again")

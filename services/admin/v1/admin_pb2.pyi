@@ -596,6 +596,8 @@ class Topic(_message.Message):
     MESSAGES_FIELD_NUMBER: _builtins.int
     QUEUES_FIELD_NUMBER: _builtins.int
     ORPHANED_FIELD_NUMBER: _builtins.int
+    WRITTEN_FIELD_NUMBER: _builtins.int
+    NODE_FIELD_NUMBER: _builtins.int
     broker: _builtins.str
     kind: Global___TopicKind.ValueType
     messages: _builtins.int
@@ -604,6 +606,10 @@ class Topic(_message.Message):
     """Queues that exist; fewer than configured before the first message."""
     orphaned: _builtins.bool
     """It has queues on the disk, but no configuration any more. Never set for a SYSTEM topic, which needs none."""
+    written: _builtins.int
+    """Next offsets of its queues, all together, which only grow. Not set while one of them is being rebuilt, or no store answers."""
+    node: _builtins.str
+    """The node whose store says these numbers: a slave's, which may have less, while the master's does not answer."""
     @_builtins.property
     def config(self) -> _metadata_pb2.TopicConfig: ...
     def __init__(
@@ -615,19 +621,25 @@ class Topic(_message.Message):
         messages: _builtins.int | None = ...,
         queues: _builtins.int | None = ...,
         orphaned: _builtins.bool = ...,
+        written: _builtins.int | None = ...,
+        node: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_messages", b"_messages", "_queues", b"_queues", "config", b"config", "messages", b"messages", "queues", b"queues"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_messages", b"_messages", "_queues", b"_queues", "_written", b"_written", "config", b"config", "messages", b"messages", "queues", b"queues", "written", b"written"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_messages", b"_messages", "_queues", b"_queues", "broker", b"broker", "config", b"config", "kind", b"kind", "messages", b"messages", "orphaned", b"orphaned", "queues", b"queues"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_messages", b"_messages", "_queues", b"_queues", "_written", b"_written", "broker", b"broker", "config", b"config", "kind", b"kind", "messages", b"messages", "node", b"node", "orphaned", b"orphaned", "queues", b"queues", "written", b"written"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__messages: _TypeAlias = _typing.Literal["messages"]  # noqa: Y015
     _WhichOneofArgType__messages: _TypeAlias = _typing.Literal["_messages", b"_messages"]  # noqa: Y015
     _WhichOneofReturnType__queues: _TypeAlias = _typing.Literal["queues"]  # noqa: Y015
     _WhichOneofArgType__queues: _TypeAlias = _typing.Literal["_queues", b"_queues"]  # noqa: Y015
+    _WhichOneofReturnType__written: _TypeAlias = _typing.Literal["written"]  # noqa: Y015
+    _WhichOneofArgType__written: _TypeAlias = _typing.Literal["_written", b"_written"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__messages) -> _WhichOneofReturnType__messages | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__queues) -> _WhichOneofReturnType__queues | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__written) -> _WhichOneofReturnType__written | None: ...
 
 Global___Topic: _TypeAlias = Topic  # noqa: Y015
 

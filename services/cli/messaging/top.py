@@ -26,7 +26,9 @@ class TopLook(NamedTuple):
     """One look at everything."""
 
     at: float
-    """Seconds of a monotonic clock."""
+    """Of `cluster`, seconds of a monotonic clock."""
+    topics_at: float
+    """Of `topics`: a node that does not answer keeps one of the two waiting."""
     cluster: "Cluster"
     topics: "ListTopicsResponse"
     groups: "ListGroupsResponse"
@@ -37,9 +39,10 @@ class TopLook(NamedTuple):
         """End of the log by node; of those whose store answers."""
         return {node.name: node.log.max_offset for node in self.cluster.nodes if node.HasField("log")}
 
-    def ends(self) -> dict[tuple[str, str], int]:
-        """Messages by (broker, topic), where a store answers; they only grow until some expire."""
-        return {(one.broker, one.config.name): one.messages for one in self.topics.topics if one.HasField("messages")}
+    def ends(self) -> dict[tuple[str, str, str], int]:
+        """What was ever written, by broker, topic and the node that says it: a slave may have less than its master."""
+        known = (one for one in self.topics.topics if one.HasField("written"))
+        return {(one.broker, one.config.name, one.node): one.written for one in known}
 
 
 class Rates(NamedTuple):
@@ -52,16 +55,17 @@ class Rates(NamedTuple):
 def rates(before: TopLook | None, now: TopLook) -> Rates:
     """Rates of nodes and topics.
 
-    They are zero at the first look, where messages have expired, and where a store did not answer before or now.
+    They are zero at the first look, and where a store did not answer before or now, or rebuilds its queues.
     """
     nodes = dict.fromkeys((node.name for node in now.cluster.nodes), 0.0)
     topics = dict.fromkeys(((one.broker, one.config.name) for one in now.topics.topics), 0.0)
-    seconds = now.at - before.at if before is not None else 0.0
-    if before is None or seconds <= 0:
+    if before is None:
         return Rates(nodes, topics)
     written, ends = before.written(), before.ends()
-    nodes |= {name: max(0, end - written.get(name, end)) / seconds for name, end in now.written().items()}
-    topics |= {key: max(0, count - ends.get(key, count)) / seconds for key, count in now.ends().items()}
+    if (seconds := now.at - before.at) > 0:
+        nodes |= {name: max(0, end - written.get(name, end)) / seconds for name, end in now.written().items()}
+    if (seconds := now.topics_at - before.topics_at) > 0:
+        topics |= {key[:2]: max(0, count - ends.get(key, count)) / seconds for key, count in now.ends().items()}
     return Rates(nodes, topics)
 
 
@@ -108,11 +112,13 @@ def _looks(admin: "AdminStub", interval: float, count: int) -> Iterator[tuple[To
 def _look(admin: "AdminStub") -> TopLook:
     from tandemmq.admin.v1 import admin_pb2
 
-    cluster = admin.GetCluster(admin_pb2.GetClusterRequest())
+    cluster, at = admin.GetCluster(admin_pb2.GetClusterRequest()), time.monotonic()
+    topics, topics_at = admin.ListTopics(admin_pb2.ListTopicsRequest(limit=1000)), time.monotonic()
     return TopLook(
-        time.monotonic(),
+        at,
+        topics_at,
         cluster,
-        admin.ListTopics(admin_pb2.ListTopicsRequest(limit=1000)),
+        topics,
         admin.ListGroups(admin_pb2.ListGroupsRequest(limit=1000, min_lag=1)),
         {node.name: _hour(admin, node.name) for node in cluster.nodes},
     )

@@ -111,6 +111,15 @@ def book(
     )
 
 
+def test_a_slave_that_stood_in_for_its_master_is_no_spike_when_that_is_back() -> None:
+    master, slave = book({"t": (1000, False)}, {}), book({"t": (400, False)}, {})
+    slave.store.name = "b"
+    back = book({"t": (1015, False)}, {})
+    (series,) = (values for measure, values in rounds(master, master, slave, back, back).of("topic", "t"))
+    assert series[1] == series[4] == 0
+    assert all(map(math.isnan, (series[0], series[2], series[3])))
+
+
 def rounds(*books: Any) -> HourHistory:
     history = HourHistory(15.0)
     for number, one in enumerate(books):
