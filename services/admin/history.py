@@ -61,18 +61,26 @@ class HourHistory:
         """A point of every series. `at`: seconds since 1970.
 
         `counters` only grow, and their series is the growth a second; where a part shrank, came or went, or the clock
-        did not move on, nobody knows it. What is missing from a round has a gap there, and is forgotten after an hour
-        of gaps.
+        did not move on, nobody knows it. What is missing from a round has a gap there, as all have where a round was
+        missed, and is forgotten after an hour of gaps.
         """
         rates = self._rates(at - self._counted_at, counters)
+        missed = round((at - self.last) / self.step) - 1 if self._round else 0
+        for _ in range(min(missed, self._points)):
+            self._begin_point()
         self._counted, self._counted_at, self.last = counters, at, at
+        here = self._begin_point()
+        self.left_out = sum(self._put(name, here, value) for name, value in (*gauges.items(), *rates.items()))
+
+    def _begin_point(self) -> int:
+        """The place of the next point, of which nothing is known yet."""
         here = self._round % self._points
         self._round += 1
         for values in self._series.values():
             values[here] = _UNKNOWN
-        self.left_out = sum(self._put(name, here, value) for name, value in (*gauges.items(), *rates.items()))
         if here == 0:
             self._series = {name: values for name, values in self._series.items() if not all(map(math.isnan, values))}
+        return here
 
     def _rates(self, seconds: float, counters: Mapping[CountedPart, float]) -> dict[SeriesName, float]:
         if seconds <= 0:

@@ -165,6 +165,15 @@ def test_an_hour_is_kept_and_the_oldest_point_goes() -> None:
     assert shown(history, LAG) == [float(lag) for lag in range(10, 250)]
 
 
+def test_rounds_that_were_missed_are_a_gap_and_not_a_shorter_hour() -> None:
+    history = HourHistory(15.0)
+    for at, lag in ((1000.0, 1.0), (1016.0, 2.0), (1060.0, 3.0), (1074.0, 4.0)):
+        history.note(at, {}, {LAG: lag})
+    assert shown(history, LAG) == [1, 2, None, None, 3, 4]
+    history.note(1_000_000.0, {}, {LAG: 5.0})
+    assert shown(history, LAG) == [*[None] * 239, 5]
+
+
 def test_what_is_gone_for_an_hour_is_forgotten() -> None:
     history = HourHistory(1200.0)
     history.note(0.0, {}, {LAG: 1})
