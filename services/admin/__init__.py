@@ -11,7 +11,7 @@
     cluster.py         all nodes with roles, offsets, lag, disk, versions; problems.py: what is wrong, in words
     configuration.py   their settings
     topics.py          topics with the ends of their queues; listing.py: names in pages, topic_kinds.py: what they say
-    groups.py          subscription groups; progress.py: how far they are, and how far behind
+    groups.py          subscription groups; progress.py: how far they are, and their lag
     views.py           what the masters' stores see: groups at work, what waits
     usable.py          what was just made is known to its store
     merging.py         changes of a part of a topic or group

@@ -101,9 +101,9 @@ def _of_slave(node: admin_pb2.Node) -> Iterator[str]:
     if state is not None:
         why = f": {follower.problem}" if follower.problem else ""
         yield f"the slave {state} at {follower.master_address or 'an unknown address'}{why}"
-    behind = follower.master_max_offset - follower.received_offset
-    if follower.master_max_offset and behind > LAG_BYTES:
-        yield f"the slave is {_bytes(behind)} behind its master"
+    lag = follower.master_max_offset - follower.received_offset
+    if follower.master_max_offset and lag > LAG_BYTES:
+        yield f"the slave has a lag of {_bytes(lag)}"
 
 
 def _of_metadata(node: admin_pb2.Node) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""How far groups are, and how far behind: arithmetic on offsets, without a network."""
+"""How far groups are, and their lag: arithmetic on offsets, without a network."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -82,7 +82,7 @@ def _next_steps(directory: Path, key: str, *, single: bool) -> list[tuple[str, s
     return [
         (f"tandem data inspect {inspected}", "what the files hold, read without a store"),
         (again, "the same in the foreground; then, in another terminal:"),
-        *([] if single else [("tandem replica list", "who follows whom, and how far behind")]),
+        *([] if single else [("tandem replica list", "who follows whom, and its lag")]),
         (f"tandem message query demo-packages --key {key}", "find a message by its key"),
         ("tandem pull demo-library --max 3", "read messages"),
         ("tandem send hello 'first message'", "send your own"),

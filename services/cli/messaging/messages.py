@@ -74,7 +74,7 @@ def say_details(output: Output, record: "Record", *, with_body: bool) -> None:
             ("queue, offset", f"{record.queue_id}, {record.queue_offset}"),
             ("message id", message_id(record)),
             ("stored", f"{show_moment(record.store_timestamp)} at {record.store_host}"),
-            ("born", f"{show_moment(record.born_timestamp)} at {record.born_host}"),
+            ("born time", f"{show_moment(record.born_timestamp)} at {record.born_host}"),
             ("in the log", f"{record.size:,} bytes at {record.physical_offset:,}"),
             (
                 "flags",

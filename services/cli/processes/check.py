@@ -79,36 +79,36 @@ def check(
     bounds = Bounds((disk_warning, disk_critical), slave_lag, (lag_warning, lag_critical))
     output = Output(as_json=as_json)
     try:
-        cluster, behind = _ask(address, groups, bounds)
+        cluster, lagging = _ask(address, groups, bounds)
     except (CallFailed, WrongUsage) as error:  # 2, which is wrong usage elsewhere, is critical here
         _tell(output, UNKNOWN, [Finding(UNKNOWN, error.message)], {})
         raise typer.Exit(UNKNOWN) from None
-    findings = look(cluster, behind or [], bounds)
+    findings = look(cluster, lagging or [], bounds)
     state = max((one.level for one in findings), default=OK)
-    _tell(output, state, findings, figures(cluster, behind))
+    _tell(output, state, findings, figures(cluster, lagging))
     raise typer.Exit(state)
 
 
 def _ask(address: str, groups: str, bounds: Bounds) -> "tuple[Cluster, list[Group] | None]":
-    """The groups that are behind; None where nobody wants to know."""
+    """The groups that lag; None where nobody wants to know."""
     from tandemmq.admin.v1 import admin_pb2
 
     wanted = min((one for one in bounds.lag if one), default=0)
-    behind: list[Group] | None = None
+    lagging: list[Group] | None = None
     with admin_at(address) as admin:
         cluster = admin.GetCluster(admin_pb2.GetClusterRequest())
         if wanted:
             request = admin_pb2.ListGroupsRequest(match=groups, min_lag=wanted, limit=1000)
-            behind = list(admin.ListGroups(request).groups)
-    return cluster, behind
+            lagging = list(admin.ListGroups(request).groups)
+    return cluster, lagging
 
 
-def look(cluster: "Cluster", behind: "list[Group]", bounds: Bounds) -> list[Finding]:
+def look(cluster: "Cluster", lagging: "list[Group]", bounds: Bounds) -> list[Finding]:
     """What is not as it should be, the worst first."""
     found = [finding for node in cluster.nodes for finding in _of_node(node, bounds)]
     found += [
-        Finding(level, f"group {one.config.name} is {one.lag:,} messages behind")
-        for one in behind
+        Finding(level, f"group {one.config.name} has a lag of {one.lag:,} messages")
+        for one in lagging
         if (level := _level(one.lag, bounds.lag, skip_zero=True))
     ]
     return sorted(found, key=lambda one: -one.level)
@@ -133,7 +133,7 @@ def _of_node(node: "Node", bounds: Bounds) -> list[Finding]:
         found.append(Finding(level, f"disk of {node.name} is {100 * used:.0f} % full"))
     lag = slave_lag(node)
     level = _level(lag / _MB, bounds.slave_lag)
-    found += [Finding(level, f"{node.name} is {show_bytes(lag)} behind its master")] if level else []
+    found += [Finding(level, f"slave {node.name} has a lag of {show_bytes(lag)}")] if level else []
     known = " ".join(one.what for one in found)
     found += [Finding(WARNING, f"{node.name}: {one}") for one in node.problems if one not in known]
     return found
@@ -146,15 +146,15 @@ def _level(value: float, bounds: tuple[float, float], *, skip_zero: bool = False
     return WARNING if value >= warning and not (skip_zero and not warning) else OK
 
 
-def figures(cluster: "Cluster", behind: "list[Group] | None") -> dict[str, float]:
+def figures(cluster: "Cluster", lagging: "list[Group] | None") -> dict[str, float]:
     """Numbers for whoever draws them (performance data). Without groups that were looked at none of them."""
     disks = [disk_used(one) or 0.0 for one in cluster.nodes]
-    of_groups = {} if behind is None else {"group_behind_messages": max((one.lag for one in behind), default=0)}
+    of_groups = {} if lagging is None else {"group_lag_messages": max((one.lag for one in lagging), default=0)}
     return {
         "nodes": len(cluster.nodes),
         "services_serving": sum(one.serving for node in cluster.nodes for one in node.services),
         "disk_used_percent": round(100 * max(disks, default=0), 1),
-        "slave_behind_bytes": max((slave_lag(node) for node in cluster.nodes), default=0),
+        "slave_lag_bytes": max((slave_lag(node) for node in cluster.nodes), default=0),
         "compiled_stores": sum(node.files.core == "compiled" for node in cluster.nodes),
         **of_groups,
     }

@@ -107,7 +107,7 @@ def test_damage_and_a_full_disk() -> None:
         ({"state": replication_pb2.REFUSED, "problem": "fork"}, ["somebody must act at m:1: fork"]),
         (
             {"state": replication_pb2.FOLLOWING, "master_max_offset": 300 << 20, "received_offset": 1 << 20},
-            ["299 MiB behind its master"],
+            ["the slave has a lag of 299 MiB"],
         ),
     ],
 )

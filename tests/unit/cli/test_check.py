@@ -68,8 +68,8 @@ def test_a_cluster_that_is_well_has_no_findings() -> None:
         (node(damaged=2), WARNING, "2 damaged ranges"),
         (node(free=20), WARNING, "disk of a is 80 % full"),
         (node(free=10), CRITICAL, "disk of a is 90 % full"),
-        (node(role=admin_pb2.SLAVE, behind=64_000_000), WARNING, "64.0 MB behind its master"),
-        (node(role=admin_pb2.SLAVE, behind=256_000_000), CRITICAL, "256.0 MB behind its master"),
+        (node(role=admin_pb2.SLAVE, behind=64_000_000), WARNING, "has a lag of 64.0 MB"),
+        (node(role=admin_pb2.SLAVE, behind=256_000_000), CRITICAL, "has a lag of 256.0 MB"),
         (node(services=(service("store", serving=False),)), CRITICAL, "store of a is not serving"),
         (
             node(services=(service("store", answers=False, serving=False, reason="refused"),)),
@@ -121,11 +121,11 @@ def test_figures_are_those_of_the_worst() -> None:
         "nodes": 2,
         "services_serving": 6,
         "disk_used_percent": 70.0,
-        "slave_behind_bytes": 7,
+        "slave_lag_bytes": 7,
         "compiled_stores": 0,
-        "group_behind_messages": 0,
+        "group_lag_messages": 0,
     }
-    assert "group_behind_messages" not in figures(cluster, None), "nobody has looked at groups: that is not 0"
+    assert "group_lag_messages" not in figures(cluster, None), "nobody has looked at groups: that is not 0"
     assert OK == 0
 
 

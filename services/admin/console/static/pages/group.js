@@ -73,7 +73,7 @@ function configuration(group, several, app) {
       ["Lag", `${count(lag)} messages`],
       work && ["In flight", `${count(work.inFlight)} messages`],
       work && ["Ready", `${count(work.ready)} messages`],
-      work && ["Most deliveries", attempts(work.attempts)],
+      work && ["Attempts", attempts(work.attempts)],
       work && ["Oldest message", age(work.oldestMs)],
       view && ["Consumes", [waysInWords(view), " ", remarks({ config, view })]],
       ["Dead letters", count(deadLetters)],

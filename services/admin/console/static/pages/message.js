@@ -121,7 +121,7 @@ function about(broker, message, consumedBy) {
     ["Unique key", h("code", {}, message.uniqueKey)],
     ["Message id", h("code", {}, message.messageId)],
     ["Stored", `${time(message.storeTimestamp, true)} by ${message.storeHost}`],
-    ["Born", `${time(message.bornTimestamp, true)} by ${message.bornHost}`],
+    ["Born time", `${time(message.bornTimestamp, true)} by ${message.bornHost}`],
     ["In the log", `at ${message.physicalOffset}, ${bytes(message.recordSize)}`],
     ["Given back", message.reconsumeTimes ? `${message.reconsumeTimes} times` : undefined],
     ["Consumed by", groups.length ? groups : "no group yet"],
