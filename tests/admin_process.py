@@ -76,6 +76,8 @@ def refused(code: str, words: str) -> Iterator[None]:
 class AdminProcess:
     """`python -m tandemmq.admin`. Settings are given as attributes of AdminSettings."""
 
+    module = "tandemmq.admin"
+
     def __init__(self, directory: Path, nodes: Mapping[str, Node], *, files: bool = False, **settings: object) -> None:
         """`directory`: its own, for actions and jobs; `nodes`: by the names that admin gives them."""
         entries = ",".join(node_entry(name, node, files=files) for name, node in nodes.items())
@@ -108,7 +110,7 @@ class AdminProcess:
         environment |= {"TANDEM_GRPC_PORT": "0", "TANDEM_METRICS_PORT": "0", "TANDEM_LOG_FORMAT": "json"}
         environment |= {f"TANDEM_{name.upper()}": str(value) for name, value in self.settings.items()}
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen([sys.executable, "-m", "tandemmq.admin"], env=environment, stderr=log)
+            self.process = subprocess.Popen([sys.executable, "-m", self.module], env=environment, stderr=log)
         return self.process
 
     def events(self) -> list[dict[str, Any]]:

@@ -56,14 +56,22 @@ def run_admin(settings: AdminSettings, announce: Announce | None = None) -> None
     run(serve(settings, announce))
 
 
-async def serve(settings: AdminSettings, announce: Announce | None = None, stop: StopRequest | None = None) -> None:
-    """The start-up, step by step, and the service's life; `stop` ends it, else SIGTERM and SIGINT do."""
+async def serve(
+    settings: AdminSettings,
+    announce: Announce | None = None,
+    stop: StopRequest | None = None,
+    history: HourHistory | None = None,
+) -> None:
+    """The start-up, step by step, and the service's life; `stop` ends it, else SIGTERM and SIGINT do.
+
+    `history`: what is known already of the hour before.
+    """
     nodes = Nodes(settings)
     metrics = AdminMetrics(settings.broker_cluster_name)
     host = ServiceHost(settings, metrics.registry(), stop=stop)
     books = Books(Brokers(nodes))
     interval = settings.admin_collect_interval / 1000
-    parts = make_parts(settings, nodes, host, books, HourHistory(interval))
+    parts = make_parts(settings, nodes, host, books, history or HourHistory(interval))
     collector = Collector(parts.cluster, books, parts.jobs, parts.history, interval, nodes.timers)
     metrics.watch_access(host.guard)
     metrics.watch_load(client=lambda: host.load)

@@ -7,18 +7,19 @@ import { count, num } from "../format.js";
 import { gaps } from "../notices.js";
 import { link } from "../router.js";
 import { searchField } from "../search.js";
-import { rowsField, sortable, sortedList } from "../sorted-list.js";
+import { rowsField, sortable, sortedList, sortField } from "../sorted-list.js";
 import { pager, table } from "../table.js";
 
 const KEYS = {
-  group: ({ config }) => config.name,
-  broker: ({ broker }) => broker,
-  lag: ({ lag }) => num(lag),
-  inFlight: (group) => num(atWork(group)?.inFlight),
-  attempts: (group) => num(atWork(group)?.attempts),
-  oldest: (group) => -num(atWork(group)?.oldestMs || Number.MAX_SAFE_INTEGER),
-  members: ({ view }) => num(view?.consumers) + num(view?.producers),
-  deadLetters: ({ deadLetters }) => num(deadLetters),
+  group: { title: "Group", of: ({ config }) => config.name },
+  broker: { title: "Broker", of: ({ broker }) => broker },
+  topics: { title: "Topics", of: (group) => ownTopics(group).join() },
+  lag: { title: "Lag", number: true, of: ({ lag }) => num(lag) },
+  inFlight: { title: "In flight", number: true, of: (group) => num(atWork(group)?.inFlight) },
+  attempts: { title: "Attempts", number: true, of: (group) => num(atWork(group)?.attempts) },
+  oldest: { title: "Oldest", number: true, of: (group) => -num(atWork(group)?.oldestMs || Number.MAX_SAFE_INTEGER) },
+  members: { title: "Members", number: true, of: ({ view }) => num(view?.consumers) + num(view?.producers) },
+  deadLetters: { title: "Dead letters", number: true, of: ({ deadLetters }) => num(deadLetters) },
 };
 
 export function page({ query }, app) {
@@ -30,9 +31,10 @@ export function page({ query }, app) {
     view: ({ groups, total, next, problems }) => [
       h("div", { class: "head" }, h("h1", {}, "Consumer groups"),
         app.may("PutGroup") && h("button", { type: "button", class: "primary", onclick: () => create(app) }, "New group")),
-      h("div", { class: "filters" }, searchField(app, "groups", query, "Search"), rowsField(app, "groups", query)),
+      h("div", { class: "filters" }, searchField(app, "groups", query, "Search"),
+        sortField(app, "groups", query, KEYS), rowsField(app, "groups", query)),
       gaps(problems),
-      groupTable(groups, (name, isNumber) => sortable(app, "groups", query, name, isNumber)),
+      groupTable(groups, (name) => sortable(app, "groups", query, KEYS, name)),
       pager({ after: query.after, next, shown: groups.length, total, what: "groups",
         href: (after) => link("groups", [], { ...query, after }) }),
     ],
@@ -51,20 +53,24 @@ function groupTable(groups, sort) {
         h("a", { href: link("groups", [group.config.name]) }, group.config.name), " ", remarks(group),
       ] },
       several && { title: "Broker", sort: sort("broker"), cell: (group) => group.broker },
-      { title: "Topics", cell: topics },
-      { title: "Lag", number: true, sort: sort("lag", true), cell: (group) => count(group.lag) },
-      { title: "In flight", number: true, sort: sort("inFlight", true), cell: (group) => count(atWork(group)?.inFlight) },
-      { title: "Attempts", number: true, sort: sort("attempts", true), cell: (group) => attempts(atWork(group)?.attempts) },
-      { title: "Oldest", number: true, sort: sort("oldest", true), cell: (group) => age(atWork(group)?.oldestMs) },
-      { title: "Members", number: true, sort: sort("members", true), cell: (group) => atWork(group)?.members ?? "–" },
-      { title: "Dead letters", number: true, sort: sort("deadLetters", true), cell: (group) => (num(group.deadLetters)
+      { title: "Topics", sort: sort("topics"), cell: topics },
+      { title: "Lag", number: true, sort: sort("lag"), cell: (group) => count(group.lag) },
+      { title: "In flight", number: true, sort: sort("inFlight"), cell: (group) => count(atWork(group)?.inFlight) },
+      { title: "Attempts", number: true, sort: sort("attempts"), cell: (group) => attempts(atWork(group)?.attempts) },
+      { title: "Oldest", number: true, sort: sort("oldest"), cell: (group) => age(atWork(group)?.oldestMs) },
+      { title: "Members", number: true, sort: sort("members"), cell: (group) => atWork(group)?.members ?? "–" },
+      { title: "Dead letters", number: true, sort: sort("deadLetters"), cell: (group) => (num(group.deadLetters)
         ? h("a", { href: link("dead-letters", [group.config.name]) }, count(group.deadLetters)) : "0") },
     ],
   });
 }
 
+function ownTopics(group) {
+  return group.topics.filter((name) => !name.startsWith("%RETRY%"));
+}
+
 function topics(group) {
-  const own = group.topics.filter((name) => !name.startsWith("%RETRY%"));
+  const own = ownTopics(group);
   return h("span", { title: own.join(", ") }, own.slice(0, 3).join(", "), own.length > 3 && ` and ${own.length - 3} more`);
 }
 

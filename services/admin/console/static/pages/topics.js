@@ -7,21 +7,22 @@ import { FILTERS, kindBadge, permission } from "../kinds.js";
 import { gaps } from "../notices.js";
 import { link } from "../router.js";
 import { searchField } from "../search.js";
-import { rowsField, sortable, sortedList } from "../sorted-list.js";
+import { rowsField, sortable, sortedList, sortField } from "../sorted-list.js";
 import { badge, pager, table } from "../table.js";
 import { editTopic } from "../topic-form.js";
 
 const KEYS = {
-  topic: ({ config }) => config.name,
-  broker: ({ broker }) => broker,
-  messages: ({ messages }) => num(messages),
-  queues: ({ config }) => num(config.readQueues),
+  topic: { title: "Topic", of: ({ config }) => config.name },
+  broker: { title: "Broker", of: ({ broker }) => broker },
+  messages: { title: "Messages", number: true, of: ({ messages }) => num(messages) },
+  queues: { title: "Queues", number: true, of: ({ config }) => num(config.readQueues) },
+  permission: { title: "Permission", of: ({ config }) => permission(config.perm ?? 0) },
 };
 
 export function page({ query }, app) {
   const kind = query.kind in FILTERS ? query.kind : "normal";
   const request = { match: query.match ?? "", kinds: FILTERS[kind][1] };
-  const sort = (name, isNumber) => sortable(app, "topics", query, name, isNumber);
+  const sort = (name) => sortable(app, "topics", query, KEYS, name);
   return {
     title: "Topics",
     every: 5,
@@ -34,7 +35,7 @@ export function page({ query }, app) {
         field("Kind", select("kind", kind, Object.entries(FILTERS).map(([key, [title]]) => [key, title]), {
           onchange: (event) => app.replace(link("topics", [], { ...query, kind: event.target.value, after: "" })),
         })),
-        rowsField(app, "topics", query)),
+        sortField(app, "topics", query, KEYS), rowsField(app, "topics", query)),
       gaps(problems),
       table({
         label: "Topics",
@@ -44,9 +45,9 @@ export function page({ query }, app) {
         columns: [
           { title: "Topic", wide: true, sort: sort("topic"), cell: topicLink },
           { title: "Broker", sort: sort("broker"), cell: (topic) => topic.broker },
-          { title: "Messages", number: true, sort: sort("messages", true), cell: (topic) => count(topic.messages) },
-          { title: "Queues", number: true, sort: sort("queues", true), cell: queues },
-          { title: "Permission", cell: (topic) => (topic.orphaned ? "–" : permission(topic.config.perm ?? 0)) },
+          { title: "Messages", number: true, sort: sort("messages"), cell: (topic) => count(topic.messages) },
+          { title: "Queues", number: true, sort: sort("queues"), cell: queues },
+          { title: "Permission", sort: sort("permission"), cell: (topic) => (topic.orphaned ? "–" : permission(topic.config.perm ?? 0)) },
         ],
       }),
       pager({ after: query.after, next, shown: topics.length, total, what: "topics",
