@@ -10,6 +10,7 @@
     python -m tests.faults.soak --derived [--minutes 60] [--seed 7]     flipped bits in queues and index
     python -m tests.faults.soak --missing [--minutes 60] [--seed 7]     files missing in every combination: missing.py
     python -m tests.faults.soak --transport [--inputs 10000000] [--seed 7]      the gRPC transport: transport_soak.py
+    python -m tests.faults.soak --remoting [--inputs 10000000] [--seed 7]       strangers at the remoting ports
     python -m tests.faults.soak --damage [--cases 10000] [--seed 7]      a damaged byte in any file: byte_damage.py
     python -m tests.faults.soak --wire [--minutes 60] [--seed 7]        changed bytes between master and slave
     python -m tests.faults.soak --siege [--minutes 10]      a store beside greedy callers and floods: siege.py
@@ -47,6 +48,7 @@ PAIR_KILLS = 300
 EXAMPLES = 2_000
 STEPS = 100_000_000
 CASES = 1_000
+REMOTING_ROUND = 50_000
 KINDS = ("kills", "powercuts")
 DELIVERY_SCENES = ("store", "power", "pair")
 
@@ -153,6 +155,17 @@ def tests_soak(seed: int, minutes: float, tests: Sequence[str]) -> int:
     return 0
 
 
+def remoting_soak(seed: int, inputs: int) -> int:
+    """Rounds of `remoting_under_fire`, each at a fresh process of either kind; what was found, as exit code."""
+    for first in range(0, inputs, 2 * REMOTING_ROUND):
+        for at in ("store", "names"):
+            command = [sys.executable, "-m", "tests.faults.remoting_under_fire", "--at", at, "--seed", str(seed)]
+            command += ["--first", str(first), "--inputs", str(REMOTING_ROUND)]
+            if subprocess.run(command, check=False).returncode:
+                return 1
+    return 0
+
+
 def derived_soak(seed: int, minutes: float) -> int:
     """A thousand stores with damaged queues or index after the other; what was found, as exit code."""
     deadline = time.monotonic() + minutes * 60
@@ -221,6 +234,7 @@ def main() -> int:
     parser.add_argument("--missing", action="store_true", help="starts stores of which files are missing")
     parser.add_argument("--transport", action="store_true", help="damaged traffic for the gRPC transport, and no store")
     parser.add_argument("--inputs", type=int, default=transport_soak.INPUTS, help="how many")
+    parser.add_argument("--remoting", action="store_true", help="strangers at the remoting ports of store and names")
     parser.add_argument("--damage", action="store_true", help="damaged bytes in files of every kind")
     parser.add_argument("--cases", type=int, default=byte_damage.CASES, help="how many")
     parser.add_argument("--wire", action="store_true", help="changes bytes between a master and its slave")
@@ -238,6 +252,8 @@ def main() -> int:
         return siege.campaign(list(siege.ATTACKS), arguments.minutes * 60 / len(siege.ATTACKS), SLOWEST_GOOD_CALL_MS)
     if arguments.transport:
         return transport_soak.soak(arguments.seed, arguments.inputs)
+    if arguments.remoting:
+        return remoting_soak(arguments.seed, arguments.inputs)
     if arguments.model:
         return delivery_models.soak(arguments.seed, arguments.steps)
     minutes = arguments.hours * 60 or arguments.minutes
