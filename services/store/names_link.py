@@ -2,12 +2,18 @@
 
 It registers when it begins, after each change of topics or role, and every `registerNameServerPeriod`, over one kept
 connection: a name server forgets a broker whose connection closes. When the store stops it unregisters.
+
+At RocketMQ's name server the last master that registers wins, and whoever unregisters removes it, even from another
+address. So a master that has just started and finds another one in its place waits: it may have been replaced while it
+was away, which its peers will tell it. And who finds another one in its place leaves without a word.
 """
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
+from typing import cast
 
+from tandemmq.common import java_json
 from tandemmq.common.backoff import Backoff
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.followed_peer import FollowedPeer
@@ -28,6 +34,8 @@ _RETRY_FIRST, _RETRY_MOST = 0.5, 10.0
 _GATHERED_SECONDS = 0.02
 """Changes within so long are registered together."""
 _GOODBYE_SECONDS = 2.0
+_YIELD_SECONDS = 10.0
+"""How long a master that has just started waits for another one in its place to go, or to fence it."""
 
 
 class NamesLink:
@@ -82,6 +90,7 @@ class _NameServer:
         self._client = RemotingClient(address)
         self._known: BrokerIdentity | None = None
         """As which we are registered."""
+        self._yielding_since: float | None = None
         self._told = -1
         """The change that was registered last."""
         self._progress = asyncio.Event()
@@ -103,12 +112,14 @@ class _NameServer:
             await self._timers.sleep(_GATHERED_SECONDS)
 
     async def _register(self) -> None:
-        """Say what there is. Raises PeerGone, PeerSilent, Refused."""
+        """Say what there is. Raises PeerGone, PeerSilent, RegistrationRefused, MasterThere."""
         change, who = self._registered.change, self._registered.identity()
         if self._known is not None and self._known != who:
-            await self._ask(Command(RequestCode.UNREGISTER_BROKER, fields=self._known.to_fields()))
+            await self._unregister(self._known)
             self._known = None
         if who is not None:
+            if self._known is None and not (who.broker_id or self._registered.promoted):
+                await self._yield_to_another(who)
             slices = Slices(self._timers)
             registration = await self._registered.registration(who, slices)
             await self._ask(registration.to_command(await joined(registration.body(), slices)))
@@ -116,6 +127,37 @@ class _NameServer:
                 log.info("registered at a name server", names=self.address, broker=who.name, id=who.broker_id)
             self._known = who
         self._told = change
+
+    async def _yield_to_another(self, who: BrokerIdentity) -> None:
+        """Raises MasterThere, for a while, where another one is registered as the master that we are."""
+        holder, now = await self._holder(who), asyncio.get_running_loop().time()
+        if holder in (None, who.address):
+            self._yielding_since = None
+            return
+        if self._yielding_since is None:
+            self._yielding_since = now
+        if now - self._yielding_since < _YIELD_SECONDS:
+            raise MasterThere(
+                f"{holder} is registered as master of {who.name}; if nothing fences this one within {_YIELD_SECONDS:g} "
+                f"s, it takes its place"
+            )
+        log.warning("takes the place of another master", names=self.address, broker=who.name, other=holder)
+
+    async def _unregister(self, known: BrokerIdentity) -> None:
+        """Be registered no more. Where another one has our place only our connection goes."""
+        if await self._holder(known) in (None, known.address):
+            await self._ask(Command(RequestCode.UNREGISTER_BROKER, fields=known.to_fields()))
+        else:
+            await self._client.close()
+
+    async def _holder(self, who: BrokerIdentity) -> str | None:
+        """The address that is registered with a name and an id, as far as the name server tells that."""
+        answer = await self._client.ask(Command(RequestCode.GET_BROKER_CLUSTER_INFO), self._timeout)
+        try:
+            found = java_json.loads(bytes(answer.body))["brokerAddrTable"][who.name]["brokerAddrs"]
+            return cast(str | None, found.get(str(who.broker_id)))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
 
     async def _ask(self, command: Command) -> None:
         answer = await self._client.ask(command, self._timeout)
@@ -139,10 +181,16 @@ class _NameServer:
     async def leave(self) -> None:
         """Unregister, if we are registered and it answers."""
         if self._known is not None and self._client.connected:
-            with suppress(TandemError):
-                goodbye = Command(RequestCode.UNREGISTER_BROKER, fields=self._known.to_fields())
-                await self._client.ask(goodbye, min(self._timeout, _GOODBYE_SECONDS))
+            with suppress(TandemError, TimeoutError):
+                async with asyncio.timeout(_GOODBYE_SECONDS):
+                    await self._unregister(self._known)
         await self._client.close()
+
+
+class MasterThere(TandemError):
+    """Another master of this name is registered, and this one has just started."""
+
+    kind = Kind.NOT_POSSIBLE
 
 
 class RegistrationRefused(TandemError):

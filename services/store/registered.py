@@ -57,6 +57,7 @@ class RegisteredTopics:
         self._slave_id = max(slave_id, 1)
         self._created = created
         self._now_ms = now_ms
+        self._first_epoch = mastership.epoch
         self._counter = 0
         self._changed_ms = now_ms()
         topics.changed.listen(self._count)
@@ -71,6 +72,11 @@ class RegisteredTopics:
     def change(self) -> int:
         """A number that is another after every change."""
         return self._counter
+
+    @property
+    def promoted(self) -> bool:
+        """Whether it has become the master since it has started."""
+        return self._mastership.epoch > self._first_epoch
 
     def identity(self) -> BrokerIdentity | None:
         """Who this broker is: id 0 as master; None while it is a master that a newer one has taken the place of."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tandemmq.common.net.remoting.limits import RemotingLimits
 from tandemmq.common.net.remoting.server import RemotingServer
 from tandemmq.common.timers import LoopTimers
 from tandemmq.common.topic_names import TRACES
-from tandemmq.common.wire.remoting.registration import BrokerIdentity
+from tandemmq.common.wire.remoting.registration import BrokerIdentity, Registration, RegistrationVersion
 from tandemmq.naming.asked import Asked, NamingRules, code_of
 from tandemmq.naming.kv import KvStore
 from tandemmq.naming.routes import RouteTable
@@ -127,9 +127,13 @@ class Link:
 
 
 @asynccontextmanager
-async def linked(tmp_path: Path, role: BrokerRole) -> AsyncIterator[tuple[Link, RouteTable]]:
-    """A link that has registered, and the table in which."""
+async def linked(
+    tmp_path: Path, role: BrokerRole, before: Registration | None = None
+) -> AsyncIterator[tuple[Link, RouteTable]]:
+    """A link that has registered, and the table in which. `before`: who was there already."""
     routes, values = RouteTable(), KvStore(tmp_path / "kv.json")
+    if before is not None:
+        routes.register(before, object(), asyncio.get_running_loop().time())
     asked = Asked(routes, values, asyncio.get_running_loop().time, NamingRules(), str)
     server = RemotingServer(Handlers(asked.handlers(), code_of), RemotingLimits())
     port = server.add_port("127.0.0.1:0")
@@ -157,6 +161,41 @@ async def test_a_promoted_slave_becomes_broker_0_and_a_fenced_master_leaves(tmp_
         store.mastership.fence(store.mastership.epoch + 1)
         await store.link.settled(PATIENCE)
         assert routes.brokers == {}
+
+
+OTHER = BrokerIdentity("C", "b", 0, "h:9")
+OTHER_MASTER = Registration(OTHER, "h:10", RegistrationVersion(1, 1, 1), {})
+
+
+async def test_a_master_that_starts_waits_while_another_one_has_its_place(tmp_path: Path) -> None:
+    async with linked(tmp_path, BrokerRole.ASYNC_MASTER, OTHER_MASTER) as (store, routes):
+        assert routes.brokers["b"].addresses == {0: "h:9"}
+        (peer,) = store.link.peers
+        assert "h:9 is registered as master of b" in peer.problem
+        assert routes.unregister(OTHER)
+        await until(lambda: bool(routes.brokers))
+        assert routes.brokers["b"].addresses == {0: "h:1"}
+
+
+async def test_a_master_that_is_fenced_leaves_the_other_one_in_its_place(tmp_path: Path) -> None:
+    async with linked(tmp_path, BrokerRole.ASYNC_MASTER, OTHER_MASTER) as (store, routes):
+        store.mastership.fence(store.mastership.epoch + 1)
+        await store.link.settled(PATIENCE)
+        assert routes.brokers["b"].addresses == {0: "h:9"}
+
+
+async def test_a_promoted_slave_takes_the_place_of_another_one_at_once(tmp_path: Path) -> None:
+    async with linked(tmp_path, BrokerRole.SLAVE, OTHER_MASTER) as (store, routes):
+        assert routes.brokers["b"].addresses == {0: "h:9", 3: "h:1"}
+        store.mastership.promote(BrokerRole.ASYNC_MASTER, 2, 0)
+        await store.link.settled(PATIENCE)
+        assert routes.brokers["b"].addresses == {0: "h:1"}
+
+
+async def until(done: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not done():
+            await asyncio.sleep(0.02)
 
 
 async def test_a_new_topic_is_registered_before_anybody_is_told_of_it(tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ public final class Client {
             case "pop": pop(); break;
             case "traced": traced(); break;
             case "wrong_key": wrongKey(); break;
+            case "steady": steady(); break;
             default: throw new IllegalArgumentException(feature);
         }
     }
@@ -559,6 +560,34 @@ public final class Client {
         });
         consumer.commitSync();
         consumer.shutdown();
+    }
+
+    /** Sends and consumes until a line comes, whatever happens to the brokers; says how often a send has failed. */
+    private static void steady() throws Exception {
+        DefaultMQProducer producer = producer();
+        Set<String> found = bodies();
+        collecting(consumer(group, "*"), found);
+        AtomicInteger ended = new AtomicInteger();
+        Thread reader = new Thread(() -> {
+            try { System.in.read(); } catch (java.io.IOException error) { error.printStackTrace(); }
+            ended.set(1);
+        });
+        reader.start();
+        int sent = 0;
+        int failed = 0;
+        while (ended.get() == 0) {
+            try {
+                if (producer.send(message("m" + sent, "A")).getSendStatus() == SendStatus.SEND_OK) sent++;
+                else failed++;
+                if (sent % 20 == 0) System.out.println("SENT " + sent);
+            } catch (Exception error) {
+                if (failed++ == 0) error.printStackTrace();
+            }
+            Thread.sleep(10);
+        }
+        System.out.println("FAILED " + failed);
+        Set<String> all = expected(sent);
+        await("all that was sent", () -> found.containsAll(all));
     }
 
     private static void pop() throws Exception {

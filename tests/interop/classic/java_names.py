@@ -9,6 +9,10 @@ import pytest
 from bench.model import Unavailable
 from bench.peers.rocketmq_broker import class_path
 from bench.process import ServerProcess, free_port
+from tandemmq.common import java_json
+from tests.faults.pair_process import until
+from tests.interop.remoting import Remoting
+from tests.names_process import GET_ROUTE, TOPIC_NOT_EXIST
 
 _JVM = ["-Xms64m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
 _START_SECONDS = 120.0
@@ -37,6 +41,19 @@ class JavaNames:
     def start(self) -> None:
         """Starts, and waits until it listens. Raises Unavailable."""
         self.server.start(_START_SECONDS)
+
+    def route(self, topic: str) -> dict[str, dict[str, str]]:
+        """Addresses by id, by broker; empty where there is no route."""
+        with Remoting(self.server.port) as remoting:
+            answer = remoting.call(GET_ROUTE, {"topic": topic})
+        if answer.code == TOPIC_NOT_EXIST:
+            return {}
+        assert answer.code == 0, answer
+        return {one["brokerName"]: one["brokerAddrs"] for one in java_json.loads(answer.body)["brokerDatas"]}
+
+    def until_route(self, topic: str, expected: dict[str, dict[str, str]]) -> None:
+        """Waits until a topic has that route."""
+        until(lambda: self.route(topic) == expected, 60, lambda: f"the route of {topic} is {self.route(topic)}")
 
     def kill(self) -> None:
         """Ends it."""
