@@ -2,12 +2,14 @@
 
 import json
 import os
+import socket
 import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tandemmq.common.wire.remoting.codes import RequestCode
@@ -16,6 +18,7 @@ from tests.contract.remoting.classic_client import ClassicClient
 from tests.contract.remoting.conftest import classic, port_of
 from tests.contract.remoting.test_administration import make_topic
 from tests.contract.store_process import StoreProcess
+from tests.faults.pair_process import free_port
 from tests.interop.classic.programs import command_of
 from tests.names_process import NamesProcess
 
@@ -116,6 +119,42 @@ def test_a_feature(store: StoreProcess, version: str, feature: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_headers_in_binary_and_connections_with_tls(store: StoreProcess, version: str, option: str) -> None:
     run(store, version, "concurrent", option)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_vip_port(version: str, tmp_path: Path) -> None:
+    """A client that is told so sends to the port two below the one that its name server tells; a consumer does not."""
+    with named(tmp_path, listen_port=free_ports_two_apart()) as store:
+        vip = port_of(store) - 2
+        with ClassicClient(port_of(store)) as client:
+            make_topic(client, "topic-vip", read=4, write=4)
+        home = f"-Duser.home={tmp_path}"
+        command = [*command_of(version, home, VIP), str(store.settings["namesrv_addr"]), "steady", "topic-vip", "vip"]
+        assert store.process is not None
+        process = psutil.Process(store.process.pid)
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as java:
+            try:
+                assert java.stdout is not None
+                assert any(line.startswith("SENT") for line in java.stdout)
+                reached = {one.laddr.port for one in process.net_connections("tcp") if one.status == "ESTABLISHED"}
+                assert vip in reached
+                said, _ = java.communicate("\n", timeout=SECONDS)
+            finally:
+                java.kill()
+        assert "FAILED 0" in said.splitlines()
+        assert "OK" in said.splitlines(), said
+
+
+def free_ports_two_apart() -> int:
+    """A port that is free, and so is the one two below it."""
+    while True:
+        port = free_port()
+        with socket.socket() as below:
+            try:
+                below.bind(("127.0.0.1", port - 2))
+            except OSError:
+                continue
+        return port
 
 
 @pytest.fixture(scope="module")
