@@ -14,6 +14,7 @@ import pytest
 
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tests.access_users import access_text
+from tests.certificates import Authority
 from tests.contract.remoting.classic_client import ClassicClient
 from tests.contract.remoting.conftest import classic, port_of
 from tests.contract.remoting.test_administration import make_topic
@@ -122,6 +123,30 @@ def test_headers_in_binary_and_connections_with_tls(store: StoreProcess, version
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_certificates_on_both_sides(version: str, tmp_path: Path) -> None:
+    """The client verifies name server and store, and shows a certificate, without which the store refuses it."""
+    authority = Authority(tmp_path / "authority", "authority")
+    server, client = authority.issue("server"), authority.issue("client")
+    tls = {"tls_server_cert_path": server.certificate, "tls_server_key_path": server.key}
+    names_tls = {**tls, "tls_mode": "PERMISSIVE"}  # the store registers in plain text
+    verifying = [TLS, "-Dtls.test.mode.enable=false", "-Dtls.client.authServer=true"]
+    verifying += [f"-Dtls.client.trustCertPath={authority.certificate}"]
+    shown = [f"-Dtls.client.certPath={client.certificate}", f"-Dtls.client.keyPath={client.key}"]
+    given_topics(tmp_path / "store", "topic-tls")
+    with (
+        NamesProcess(tmp_path / "names", **names_tls) as names,
+        classic(
+            tmp_path / "store", namesrv_addr=names.address, broker_ip1="127.0.0.1", listen_port=free_port(),
+            tls_server_trust_cert_path=authority.certificate, **tls, **QUICK,
+        ) as store,
+    ):  # fmt: skip
+        names.until_route("topic-tls", {"broker-a": {"0": f"127.0.0.1:{port_of(store)}"}})
+        run_on(store, version, "concurrent", "topic-tls", *verifying, *shown)
+        with pytest.raises(AssertionError, match=r"(?i)connect|closed|send"):
+            run_on(store, version, "traced", "topic-tls", *verifying)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_the_vip_port(version: str, tmp_path: Path) -> None:
     """A client that is told so sends to the port two below the one that its name server tells; a consumer does not."""
     with named(tmp_path, listen_port=free_ports_two_apart()) as store:
@@ -167,12 +192,16 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreProcess]:
     secrets = directory / "access.signing.toml"
     secrets.touch(mode=0o600)
     secrets.write_text('[secrets]\neverybody = "the signing key"\n')
-    config = directory / "store" / "config"
-    config.mkdir(parents=True)
-    topics = {name: {"topicName": name} for version in VERSIONS for name in signed_topics(version)}
-    (config / "topics.json").write_text(json.dumps({"topicConfigTable": topics}))
+    given_topics(directory / "store", *(name for version in VERSIONS for name in signed_topics(version)))
     with named(directory, access_file=access) as store:
         yield store
+
+
+def given_topics(root: Path, *names: str) -> None:
+    """Topics of a store that is not there yet."""
+    (root / "config").mkdir(parents=True)
+    table = {"topicConfigTable": {name: {"topicName": name} for name in names}}
+    (root / "config" / "topics.json").write_text(json.dumps(table))
 
 
 def signed_topics(version: str) -> list[str]:
