@@ -219,6 +219,37 @@ async def test_a_peer_that_does_not_read_is_closed_and_others_are_served() -> No
         await client.close()
 
 
+async def test_what_a_peer_has_asked_waits_while_it_does_not_read() -> None:
+    """Or a hundred of them, with a thousand requests each in one packet, have the answers to all made at once."""
+    async with serving() as running:
+        raw = await Raw.to(running)
+        answer = bytes(1 << 20)
+        running.server._handlers._table[AT_ONCE] = lambda _, request: request.answer(body=answer)
+        cast(asyncio.Transport, raw.writer.transport).pause_reading()
+        raw.writer.write(b"".join(codec.encode(Command(AT_ONCE, at)) for at in range(1, 201)))
+        connection = running.served.connections[0]
+        await until(lambda: connection.stalled)
+        assert connection.waiting < 8 << 20
+        cast(asyncio.Transport, raw.writer.transport).resume_reading()
+        assert [one.opaque for one in await raw.responses(200)] == list(range(1, 201))
+        assert running.server.told.slow == 0
+        raw.writer.close()
+
+
+async def test_what_waits_for_all_peers_is_bounded_together() -> None:
+    async with serving(RemotingLimits(waiting_bytes=40 << 20)) as running:
+        raws = [await Raw.to(running) for _ in range(3)]
+        for raw, size in zip(raws, (30 << 20, 20 << 20, 10 << 20), strict=True):
+            cast(asyncio.Transport, raw.writer.transport).pause_reading()
+            running.served.connections[raws.index(raw)].send_bytes(bytes(size))
+        await until(lambda: running.server.told.slow == 1)
+        await until(lambda: len(running.served.ended) == 1)
+        assert len(running.server.connections) == 2
+        assert running.served.connections[0].closed
+        for raw in raws:
+            raw.writer.close()
+
+
 async def test_a_peer_that_stalls_is_closed_after_a_while() -> None:
     async with serving(RemotingLimits(stalled_seconds=0.2)) as running:
         raw = await Raw.to(running)
@@ -258,6 +289,7 @@ async def test_half_frames_of_many_are_bounded_together() -> None:
         for raw in raws:
             raw.writer.write(struct.pack(">II", 16 << 20, 2) + bytes(3 << 20))
         await until(lambda: running.server.told.misbehaved == 2)
+        await until(lambda: len(running.served.ended) == 2)  # whoever keeps something for a client hears of it
         assert len(running.server.connections) == 2
         for raw in raws:
             raw.writer.close()

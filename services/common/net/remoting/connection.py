@@ -2,8 +2,9 @@
 
 What comes is cut into frames and given, one by one and in order, to the receiver: for a millisecond, then it is the
 turn of other connections, and nothing more is read until all are handled. What goes is gathered during a turn of the
-loop and written at once: the connection is the only writer of its socket. A peer that does not read is not read either;
-one that goes on so is closed. Where there is a lane, it has what comes first, and takes whole frames as they came.
+loop and written at once: the connection is the only writer of its socket. A peer that does not read is not read either,
+and what it has asked already waits; one that goes on so is closed. Where there is a lane, it has what comes first, and
+takes whole frames as they came.
 """
 
 import asyncio
@@ -62,6 +63,8 @@ class RemotingConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._reader = RemotingFrameReader(limits.frame_bytes)
         self._frames: deque[RemotingFrame] = deque()
+        self._turn_comes = False
+        """Whether they are handled in a turn of the loop that comes."""
         self._fault: BadRemotingFrame | None = None
         """What came after the frames that wait, and is none."""
         self._asking = Asking(limits.asks)
@@ -155,19 +158,28 @@ class RemotingConnection(asyncio.Protocol):
         """Give frames to the receiver, as many as a turn has time for."""
         frames, until = self._frames, time.perf_counter() + self._limits.turn_seconds
         self._gathering = True
-        while frames:
+        while frames and self._stalled_since is None:
             if self._transport is None or self._transport.is_closing():
                 frames.clear()
                 break
             self._receiver.came(self, frames.popleft())
             if frames and time.perf_counter() >= until:
-                self._loop.call_soon(self._handle)
+                self._handle_later()
                 break
         self._gathering = False
         self._flush()
         if self._fault is not None and not frames:
             self._misbehaved(self._fault)
         self._read_or_wait()
+
+    def _handle_later(self) -> None:
+        if not self._turn_comes:
+            self._turn_comes = True
+            self._loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._turn_comes = False
+        self._handle()
 
     def _misbehaved(self, fault: BadRemotingFrame) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -198,7 +210,10 @@ class RemotingConnection(asyncio.Protocol):
         """There is room again."""
         self._stalled_since = None
         self._taken.set()
-        self._read_or_wait()
+        if self._frames:
+            self._handle_later()
+        else:
+            self._read_or_wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is closed."""
@@ -325,6 +340,11 @@ class RemotingConnection(asyncio.Protocol):
     def held(self) -> int:
         """Bytes of a frame that is not complete."""
         return self._reader.incomplete
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that wait for the peer to read."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def close(self, reason: str) -> None:
         """Close when what is sent already is written."""

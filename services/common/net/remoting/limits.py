@@ -24,6 +24,8 @@ class RemotingLimits:
     """Of incomplete frames of all connections together; beyond, the connection that holds most is closed."""
     output_bytes: int = 64 << 20
     """That wait for one peer to read; a connection beyond is closed."""
+    waiting_bytes: int = 512 << 20
+    """That wait for all peers together to read; beyond, the connection for which most waits is closed."""
     stalled_seconds: float = 30.0
     """How long a peer may read nothing of what waits for it."""
     idle_seconds: float = 120.0

@@ -130,17 +130,31 @@ class RemotingServer:
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
         self._ticking = loop.call_later(_TICK_SECONDS, self._tick)
-        now, held = loop.time(), 0
+        now, limits, told = loop.time(), self.limits, self.told
         for connection in list(self.connections):
             connection.tick(now)
-            held += connection.held
-        while held > self.limits.held_bytes:
-            worst = max(self.connections, key=lambda one: one.held)
-            held -= worst.held
-            self.told.misbehaved += 1
-            log.warning("%s holds %d bytes of an incomplete frame: closed", worst.peer, worst.held)
-            self.connections.discard(worst)
-            worst.abort("too many bytes of incomplete frames")
+        told.misbehaved += self._keep_within(limits.held_bytes, _held, "too many bytes of incomplete frames")
+        told.slow += self._keep_within(limits.waiting_bytes, _waiting, "too many bytes wait to be read")
+
+    def _keep_within(self, limit: int, size: Callable[[RemotingConnection], int], reason: str) -> int:
+        """Close the largest connections until all together are within a limit; how many."""
+        total, closed = sum(map(size, self.connections)), 0
+        if total > limit:
+            for connection in sorted(self.connections, key=size, reverse=True):
+                if total <= limit:
+                    break
+                total, closed = total - size(connection), closed + 1
+                log.warning("%s is closed with %d bytes: %s", connection.peer, size(connection), reason)
+                connection.abort(reason)
+        return closed
+
+
+def _held(connection: RemotingConnection) -> int:
+    return connection.held
+
+
+def _waiting(connection: RemotingConnection) -> int:
+    return connection.waiting
 
 
 class _Port:
