@@ -59,7 +59,7 @@ class Cursors:
             self._journal.note(Moved(place, min(offset, self._end(place)), resets + 1))
         self._moved(list(places))
         await self._journal.safe()
-        self._sessions.ask_consumers(group.name, OffsetsReset(group.name, topic))
+        self._sessions.ask_consumers(group.name, OffsetsReset(group.name, topic, tuple(offsets)))
 
     def _place(self, group: GroupConfig, topic: str, queue: int, offset: int) -> Place:
         if offset < 0 or queue < 0:

@@ -54,6 +54,7 @@ class OffsetsReset(NamedTuple):
 
     group: str
     topic: str
+    queues: tuple[int, ...]
 
 
 Command = CheckTransaction | GroupChanged | OffsetsReset | MemberQuestion

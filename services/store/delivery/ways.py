@@ -55,5 +55,8 @@ class Ways:
         for place in places:
             if place not in reset:
                 self.seen(place.group, Way.COMMITS)
-        for group, topic in sorted({(place.group, place.topic) for place in reset}):
-            self._sessions.ask_consumers(group, OffsetsReset(group, topic))
+        queues: dict[tuple[str, str], list[int]] = {}
+        for place in sorted(reset):
+            queues.setdefault((place.group, place.topic), []).append(place.queue)
+        for (group, topic), found in queues.items():
+            self._sessions.ask_consumers(group, OffsetsReset(group, topic, tuple(found)))

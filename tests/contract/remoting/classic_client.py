@@ -61,6 +61,7 @@ class ClassicClient:
         """What the broker has sent on its own."""
         self.answer: Callable[[Command], Command | None] = lambda request: None
         """Answers what the broker asks; set by tests."""
+        self.language = "JAVA"
         self._serialization = serialization
         self._sign = sign
         self._socket = connection or socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
@@ -97,7 +98,7 @@ class ClassicClient:
 
     def _send(self, code: int, number: int, flag: int, fields: Mapping[str, object] | None, body: bytes) -> None:
         texts = None if fields is None else {name: _text(value) for name, value in fields.items()}
-        command = Command(code, number, flag, texts, body, version=self.version, serialization=self._serialization)
+        command = Command(code, number, flag, texts, body, None, self.language, self.version, self._serialization)
         if self._sign is not None:
             self._sign(command)
         self._socket.sendall(encode(command))

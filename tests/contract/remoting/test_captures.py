@@ -17,6 +17,7 @@ import pytest
 
 from tandemmq.client import Record, decode_records
 from tandemmq.common import java_json
+from tandemmq.common.wire.remoting import java_objects
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import ONE_WAY, RESPONSE
 from tandemmq.common.wire.remoting.frames import Serialization
@@ -73,8 +74,8 @@ SCENARIOS = [
 asks the name server alone."""
 WAITS = {"transaction", "consume_retry_dlq", "produce_delay_level", "consume_pop"}
 """Scenarios in which messages come in their time: it is waited for those that RocketMQ gave."""
-OF_5 = {"consume_pop", "consume_reset_online"}
-"""Scenarios that there are with RocketMQ 5 only; a reset is told to clients of RocketMQ 4 as to those of 5."""
+OF_5 = {"consume_pop"}
+"""Scenarios that there are with RocketMQ 5 only."""
 QUICK = {
     "transaction_time_out": 1000,
     "transaction_check_interval": 1000,
@@ -188,8 +189,14 @@ class Replay:
     places: Places = field(default_factory=Places)
     read: dict[tuple[str, str], Read] = field(default_factory=dict)
     """By topic and queue."""
-    checks: dict[str, Answer] = field(default_factory=dict)
-    """By unique key: how our store has asked for the end of a transaction."""
+    reset: bool = False
+    """Whether an operator sets positions."""
+    told: dict[str, dict[int, int]] = field(default_factory=dict)
+    """By connection: new positions by queue."""
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    """How RocketMQ has told consumers that others come or go."""
+    heard: dict[str, list[Answer]] = field(default_factory=dict)
+    """By connection: what our store has asked, and has not been compared yet."""
     clients: dict[str, ClassicClient] = field(default_factory=dict)
     asked: dict[tuple[str, int], tuple[dict[str, Any], "Future[Answer] | None"]] = field(default_factory=dict)
     compared: int = 0
@@ -204,14 +211,16 @@ class Replay:
         elif line["direction"] == "to_client" and line["flag"] & RESPONSE:
             request, future = self.asked.pop(key, (None, None))
             if request is not None and _tells(request, line):
-                if request["code"] == RequestCode.POP_MESSAGE and future is not None:
+                if line["code"] == ResponseCode.PULL_OFFSET_MOVED and self.reset:
+                    self._told(request, line)
+                elif request["code"] == RequestCode.POP_MESSAGE and future is not None:
                     self._wait_for_popped(request, line, future.result(SECONDS))
                 elif future is not None:
                     self._compare(request, line, future.result(SECONDS))
                 elif request["code"] in PULLS:
                     self._wait_for(request, line)
-        elif line["code"] == RequestCode.CHECK_TRANSACTION_STATE:
-            self._checked(line)
+        elif line["direction"] == "to_client":
+            self._asked_by_server(line)
 
     def _compare(self, request: dict[str, Any], theirs: dict[str, Any], ours: Answer) -> None:
         compare(request, theirs, ours)
@@ -253,14 +262,52 @@ class Replay:
             self.places.given(request["extFields"]["consumerGroup"], their, our)
             self.compared += 1
 
+    def _told(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
+        """RocketMQ 5 tells a new position in the answer to a pull: ours has told it to the client before."""
+        connection, queue = request["connection"], int(request["extFields"]["queueId"])
+        if connection not in self.told:
+            ours = self._next(request, RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
+            table = java_objects.queue_numbers(ours.body)
+            self.told[connection] = {key.queue_id: offset for key, offset in table.items()}
+        assert self.told[connection][queue] == int(answer["extFields"]["nextBeginOffset"])
+        self.compared += 1
+
+    def _asked_by_server(self, line: dict[str, Any]) -> None:
+        """RocketMQ has asked or told a client something: ours does, too."""
+        code, theirs = line["code"], line["extFields"]
+        if code == RequestCode.CHECK_TRANSACTION_STATE:
+            self._checked(line)
+            return
+        if code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
+            self.changes.append(line)
+            return
+        ours = self._next(line, code)
+        assert {*theirs} - {"bname"} == {*ours.fields} - {"bname"}, (theirs, ours)
+        assert base64.b64decode(line["body"]) == ours.body, (line, ours)
+        for name in {*NUMBERS, "topic", "group", "isForce", "producerGroup", "defaultTopic", "flag"} & {*theirs}:
+            assert ours.fields[name] == theirs[name], (name, theirs, ours)
+        self.compared += 1
+
+    def end(self) -> None:
+        """Clients have been told of each change that RocketMQ told of. Among other frames, that is a matter of time."""
+        for line in self.changes:
+            self._next(line, line["code"], consumerGroup=line["extFields"]["consumerGroup"])
+            self.compared += 1
+
+    def _next(self, line: dict[str, Any], code: int, **fields: str) -> Answer:
+        """What our store has asked, or will, of this client, with this code and these fields."""
+        client, heard = self._client(line), self.heard.setdefault(line["connection"], [])
+        while True:
+            for one in heard:
+                if one.code == code and fields.items() <= one.fields.items():
+                    heard.remove(one)
+                    return one
+            heard.append(client.asked.get(timeout=SECONDS))
+
     def _checked(self, line: dict[str, Any]) -> None:
         """RocketMQ has asked how a transaction ended: our store asks for the same one, with the same message."""
-        fields, client = line["extFields"], self._client(line)
-        key = fields["transactionId"]
-        while key not in self.checks:
-            found = client.next_asked(RequestCode.CHECK_TRANSACTION_STATE)
-            self.checks[found.fields["transactionId"]] = found
-        ours = self.checks.pop(key)
+        fields = line["extFields"]
+        ours = self._next(line, RequestCode.CHECK_TRANSACTION_STATE, transactionId=fields["transactionId"])
         assert {*fields} - OF_CHECKS_OF_5 == {*ours.fields} - OF_CHECKS_OF_5, (fields, ours)
         assert ours.fields["msgId"] == fields["msgId"]
         [their], [our] = decode_records(base64.b64decode(line["body"])), decode_records(ours.body)
@@ -389,15 +436,11 @@ def _answers(line: dict[str, Any], request: dict[str, Any]) -> bool:
 
 
 def frames(version: str, scenario: str) -> Iterator[dict[str, Any]]:
-    """The scenario's own lines, and of the connections that live through all of them the reset of its group.
-
-    Without what its consumer commits: theirs commits for ten seconds before it hears of the reset, ours hears at once.
-    """
+    """The scenario's own lines, and of the connections that live through all of them the reset of its group."""
     if scenario != "consume_reset_online":
         yield from captured_frames(version, scenario)
         return
-    commit = RequestCode.UPDATE_CONSUMER_OFFSET
-    yield from (line for line in captured_frames(version, scenario) if line.get("code") != commit)
+    yield from captured_frames(version, scenario)
     reset = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
     during = [line for line in captured_frames(version, "setup") if line.get("during") == scenario]
     asked = {line["opaque"] for line in during if line.get("code") == reset}
@@ -436,10 +479,11 @@ def port(lines: dict[str, list[dict[str, Any]]], tmp_path_factory: pytest.TempPa
 def test_a_scenario(scenario: str, port: int, lines: dict[str, list[dict[str, Any]]]) -> None:
     if scenario not in lines:
         pytest.skip("RocketMQ 4 has it not")
-    replay = Replay(port, scenario in WAITS)
+    replay = Replay(port, scenario in WAITS, reset=scenario == "consume_reset_online")
     try:
         for line in lines[scenario]:
             replay.line(line)
+        replay.end()
     finally:
         for client in replay.clients.values():
             client.close()

@@ -70,6 +70,7 @@ public final class Client {
             case "broadcast": broadcast(); break;
             case "rebalance": rebalance(); break;
             case "resume": resume(); break;
+            case "reset": reset(); break;
             case "retry": retry(); break;
             case "dead_letter": deadLetter(false); break;
             case "orderly_dead_letter": deadLetter(true); break;
@@ -503,6 +504,20 @@ public final class Client {
         Set<String> rest = expected(12);
         rest.removeAll(before);
         check(after.equals(rest), after);
+    }
+
+    /** Somebody sets the group back to the beginning, each time that this says READY; once while nothing is pulled. */
+    private static void reset() throws Exception {
+        fill(producer(), 0, 8);
+        Set<String> found = bodies();
+        DefaultMQPushConsumer consumer = collecting(consumer(group, "*"), found);
+        await("all of them", () -> found.size() == 8);
+        for (boolean suspended : new boolean[] {false, true}) {
+            if (suspended) consumer.suspend();
+            found.clear();
+            System.out.println("READY");
+            await("all of them again", () -> found.size() == 8);
+        }
     }
 
     private static void retry() throws Exception {

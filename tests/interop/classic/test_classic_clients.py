@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from tests.contract.remoting.conftest import classic, port_of
 from tests.contract.remoting.test_administration import make_topic
 from tests.contract.store_process import StoreProcess
 from tests.faults.pair_process import free_port
+from tests.interop.classic.mqadmin import Mqadmin
 from tests.interop.classic.programs import command_of
 from tests.names_process import NamesProcess
 
@@ -90,15 +92,20 @@ def run(store: StoreProcess, version: str, feature: str, *options: str) -> None:
 
 def run_on(store: StoreProcess, version: str, feature: str, topic: str, *options: str, **environment: str) -> None:
     """The same on a topic that is there."""
-    home = ["-Duser.home=" + str(store.directory.parent)]  # it writes its log there
-    group = topic.replace("topic", "group")
-    command = [*command_of(version, *home, *options), str(store.settings["namesrv_addr"]), feature, topic, group]
+    command = started_as(store, version, feature, topic, *options)
     done = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=SECONDS, check=False
     )
     said = (done.stdout + done.stderr)[-4_000:]
     assert done.returncode == 0, said
     assert "OK" in done.stdout.splitlines(), said
+
+
+def started_as(store: StoreProcess, version: str, feature: str, topic: str, *options: str) -> list[str]:
+    """What starts it. Its group is named as the topic is."""
+    home = ["-Duser.home=" + str(store.directory.parent)]  # it writes its log there
+    group = topic.replace("topic", "group")
+    return [*command_of(version, *home, *options), str(store.settings["namesrv_addr"]), feature, topic, group]
 
 
 def set_pop(store: StoreProcess, group: str, topic: str) -> None:
@@ -114,6 +121,30 @@ def test_a_feature(store: StoreProcess, version: str, feature: str) -> None:
     if feature in NEW and version < "5":
         pytest.skip("a client of this version has no such call")
     run(store, version, feature)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_reset_by_mqadmin_while_it_consumes(store: StoreProcess, version: str, tmp_path: Path) -> None:
+    topic = f"topic-{uuid.uuid4().hex[:8]}"
+    words = ["resetOffsetByTime", "-g", topic.replace("topic", "group"), "-t", topic, "-s", "0"]
+    with ClassicClient(port_of(store)) as client:
+        make_topic(client, topic, read=4, write=4)
+    command = started_as(store, version, "reset", topic)
+    with (
+        Mqadmin("4.9.7", str(store.settings["namesrv_addr"]), tmp_path / "mqadmin") as mqadmin,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process,
+    ):
+        assert process.stdout is not None
+        timer = threading.Timer(SECONDS, process.kill)
+        timer.start()
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if line == "READY\n":
+                said.append(mqadmin.run(*words))
+        timer.cancel()
+    assert process.returncode == 0, said
+    assert "OK\n" in said, said
 
 
 @pytest.mark.parametrize("option", [BINARY, TLS], ids=["binary", "tls"])

@@ -12,11 +12,16 @@ from tandemmq.common.slices import in_turns
 from tandemmq.common.timers import Timers
 from tandemmq.common.wire.remoting.command import Body
 from tandemmq.common.wire.remoting.command import Command as Frame
+from tandemmq.common.wire.remoting.versions import V3_0_7_SNAPSHOT
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.delivery.port import Subscription
 from tandemmq.store.delivery.sessions import Command, GroupChanged, Member, Sessions
 
 PROTOCOL = "remoting"
+PUSH = "CONSUME_PASSIVELY"
+"""The consume type of consumers that pull by themselves, and call their program with what comes."""
+_TAKE_RESETS = frozenset({"JAVA", "CPP", "GO"})
+"""Languages whose push consumers take RESET_CONSUMER_CLIENT_OFFSET."""
 
 Groups = Callable[[str], GroupConfig | None]
 
@@ -35,7 +40,7 @@ class Consumes(NamedTuple):
 
     group: str
     consume_type: str
-    """CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull)."""
+    """PUSH, CONSUME_ACTIVELY (pull)."""
     message_model: str
     """CLUSTERING, BROADCASTING."""
     from_where: str
@@ -66,6 +71,12 @@ class Client:
         """Whether it is there, and reads what is sent to it."""
         return not self.connection.closed and not self.connection.stalled
 
+    def takes_resets(self, group: str) -> bool:
+        """Whether it can be told new positions of a group. Others hear of them as they pull."""
+        said = self.consumes.get(group)
+        can = self.language in _TAKE_RESETS and self.version >= V3_0_7_SNAPSHOT
+        return can and said is not None and said.consume_type == PUSH
+
     def notify(self, code: int, fields: Mapping[str, str], body: Body = b"") -> bool:
         """Tell it something that it does not answer; False where it takes nothing now."""
         if not self.takes_more:
@@ -95,6 +106,11 @@ class RemotingClients:
         if client is None:
             client = self._clients[connection] = Client(connection, self._ask)
         return client
+
+    def takes_resets(self, connection: RemotingConnection, group: str) -> bool:
+        """The same of the client of a connection."""
+        client = self._clients.get(connection)
+        return client is not None and client.takes_resets(group)
 
     def _ask(self, client: Client, command: Command) -> bool:
         return self.tell(client, command)

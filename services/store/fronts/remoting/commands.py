@@ -2,12 +2,16 @@
 
 CheckTransaction   CHECK_TRANSACTION_STATE: END_TRANSACTION will say it
 GroupChanged       NOTIFY_CONSUMER_IDS_CHANGED: consumers share out the queues anew
-OffsetsReset       their next pulls are answered with the new positions (see `resets`)
+OffsetsReset       RESET_CONSUMER_CLIENT_OFFSET, where a client takes it; else its next pulls are answered with the new
+                   positions (see `resets`)
 """
 
+import time
 from dataclasses import replace
 
+from tandemmq.common.wire.remoting import java_objects
 from tandemmq.common.wire.remoting.codes import RequestCode
+from tandemmq.common.wire.remoting.java_objects import QueueKey
 from tandemmq.store.delivery.sessions import CheckTransaction, Command, GroupChanged, OffsetsReset
 from tandemmq.store.delivery.transactions.handle import TransactionHandle
 from tandemmq.store.format import properties as names
@@ -33,9 +37,25 @@ class Commands:
         if isinstance(command, CheckTransaction):
             return self._check(client, command)
         if isinstance(command, OffsetsReset):
-            self._resets.note(command.group, command.topic)
-            return client.takes_more
+            return self._reset(client, command)
         return False  # what an operator asks goes as it came: see `relays`
+
+    def _reset(self, client: Client, command: OffsetsReset) -> bool:
+        set_now = self._resets.note(command.group, command.topic, command.queues)
+        if not client.takes_resets(command.group):
+            return client.takes_more
+        fields = {
+            "topic": command.topic,
+            "group": command.group,
+            "timestamp": str(time.time_ns() // 1_000_000),
+            "isForce": "false",
+        }
+        table = {QueueKey(command.topic, self._rules.broker_name, queue): at for queue, at in set_now.items()}
+        said: object = table
+        if client.language == "CPP":  # RocketMQ: ResetOffsetBodyForC
+            said = [{**queue.to_json(), "offset": at} for queue, at in table.items()]
+        body = java_objects.dumps({"offsetTable": said})
+        return client.notify(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body)
 
     def _check(self, client: Client, command: CheckTransaction) -> bool:
         half = decode_record(command.record, verify=False)

@@ -49,7 +49,7 @@ class RemotingFront:
         self.dispatch = dispatch
         self.clients = RemotingClients(delivery.sessions, delivery.groups.get, broker.store.timers)
         self.resets = ClassicResets(delivery.ledger, broker.store.timers.time)
-        held = HeldPulls()
+        held = HeldPulls(self.clients)
         self.resets.on_reset = held.end
         self.clients.tell = Commands(self.resets, rules).tell
         retries = RetrySends(broker, delivery.groups, delivery.locks, create_groups=rules.create_groups)

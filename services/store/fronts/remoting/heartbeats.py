@@ -17,7 +17,7 @@ from tandemmq.store.delivery.port import FilterKind, Subscription
 from tandemmq.store.delivery.receive_rules import admitted
 from tandemmq.store.fronts.remoting import json_bodies
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
-from tandemmq.store.fronts.remoting.clients import Client, Consumes, RemotingClients, Subscribed
+from tandemmq.store.fronts.remoting.clients import PUSH, Client, Consumes, RemotingClients, Subscribed
 from tandemmq.store.fronts.remoting.rules import Announced, RemotingRules
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
@@ -136,7 +136,7 @@ def _consumes(said: dict[str, Any]) -> Consumes:
         raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"A group has {len(topics):,} topics: {MOST_TOPICS:,} may be.")
     return Consumes(
         json_bodies.text(said, "groupName"),
-        json_bodies.text_or(said, "consumeType", "CONSUME_PASSIVELY"),
+        json_bodies.text_or(said, "consumeType", PUSH),
         json_bodies.text_or(said, "messageModel", "CLUSTERING"),
         json_bodies.text_or(said, "consumeFromWhere", "CONSUME_FROM_LAST_OFFSET"),
         {json_bodies.text(one, "topic"): subscribed(one) for one in topics},

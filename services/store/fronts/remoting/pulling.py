@@ -153,7 +153,7 @@ class Pulling:
         self._check(header, consuming(group))
         selection = self._selections.select(self._subscription(header))
         self._commit(header)
-        moved = self._moved(header)
+        moved = self._moved(call, header)
         if moved is not None:
             return _answer(call, header, moved, 0)
         wanted = Wanted(
@@ -228,10 +228,13 @@ class Pulling:
         except TandemError as error:
             log.debug("a position that a pull brought along is not kept", group=place.group, reason=error.message)
 
-    def _moved(self, header: PullHeader) -> PullAnswer | None:
+    def _moved(self, call: RemotingCall, header: PullHeader) -> PullAnswer | None:
         """The answer to a consumer whose position an operator has set, and who has not heard of it."""
         place = header.place
-        position = self._resets.untold(place, header.offset)
+        if self._resets.pending(place) is None:
+            return None
+        told = self._clients.takes_resets(call.connection, place.group)
+        position = self._resets.untold(place, header.offset, told)
         if position is None:
             return None
         queue = self._broker.store.queue(place.topic, place.queue)
@@ -261,9 +264,9 @@ class Pulling:
         """Hold the pull; when the time is over, what was found at first is told."""
         seconds = min(max(header.suspend_ms, 0), _MOST_SUSPEND_MS) / 1000
         looking = self._look(call, wanted, selection, seconds)
-        later = await self._held.hold(header.group, header.topic, looking)
+        later = await self._held.hold(header.group, header.topic, call.connection, looking)
         if later is None:  # an operator has set the position
-            return self._moved(header) or pulled
+            return self._moved(call, header) or pulled
         if later.status is PullStatus.NO_NEW_MESSAGE:
             status = pulled.status if later.next_offset == header.offset else PullStatus.NO_MATCHED_MESSAGE
             return replace(later, status=status)
