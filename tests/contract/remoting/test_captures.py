@@ -6,10 +6,12 @@ compared, nor the words of a refusal, which are ours.
 
 import base64
 import json
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,19 @@ from tandemmq.client import Record, decode_records
 from tandemmq.common import java_json
 from tandemmq.common.wire.remoting import java_objects
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
-from tandemmq.common.wire.remoting.command import ONE_WAY, RESPONSE
+from tandemmq.common.wire.remoting.command import ONE_WAY, RESPONSE, Command
 from tandemmq.common.wire.remoting.frames import Serialization
 from tandemmq.store.format.properties import POP_CK
-from tests.contract.remoting.classic_client import SECONDS, Answer, ClassicClient, document
+from tests.contract.remoting.captured_answers import (
+    NUMBERS,
+    OF_5_ALONE,
+    PULLS,
+    SENDS,
+    compare,
+    essence,
+    given,
+)
+from tests.contract.remoting.classic_client import SECONDS, Answer, ClassicClient
 from tests.contract.remoting.conftest import classic, port_of
 from tests.golden import captured_frames
 
@@ -68,46 +79,57 @@ SCENARIOS = [
     "produce_delay_level",
     "consume_pop",
     "consume_reset_online",
+    "admin_broker",
+    "admin_broker_config",
+    "admin_clone_offset",
+    "admin_cluster",
+    "admin_consumer_running",
+    "admin_export",
+    "admin_progress",
+    "admin_reset_offline",
+    "admin_topic",
+    "admin_topic_perm",
+    "binary_admin_topic",
+    "consume_orderly_dlq",
+    "produce_delay_time",
 ]
-"""Not: what names commits of others (most of mqadmin's), what we do otherwise and docs/remoting.md tells
-(consume_sql92_refused, admin_broker_config, admin_reset_offline, produce_delay_time: up to 40 days are taken), and what
-asks the name server alone."""
-WAITS = {"transaction", "consume_retry_dlq", "produce_delay_level", "consume_pop"}
+"""Not: what asks the name server alone, and consume_sql92_refused: SQL-92 filters are on here."""
+WAITS = {"produce_delay_time", "transaction", "consume_retry_dlq", "produce_delay_level", "consume_pop"}
 """Scenarios in which messages come in their time: it is waited for those that RocketMQ gave."""
-OF_5 = {"consume_pop"}
+OF_5 = {"consume_pop", "produce_delay_time"}
 """Scenarios that there are with RocketMQ 5 only."""
+OF_4 = {"admin_reset_offline"}
+"""... whose lines are all there with RocketMQ 4 only."""
+RESETS = {"consume_reset_online"}
+BY_TOOLS = {
+    "consume_reset_online": {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET},
+    "admin_consumer_running": {
+        RequestCode.GET_CONSUMER_RUNNING_INFO,
+        RequestCode.CONSUME_MESSAGE_DIRECTLY,
+        RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+    },
+}
+"""What a scenario asks on connections that live through all of them."""
 QUICK = {
     "transaction_time_out": 1000,
     "transaction_check_interval": 1000,
     "message_delay_level": " ".join(f"{seconds}s" for seconds in range(1, 19)),
 }
 """For these: in the same order, and sooner."""
-OURS_ALONE = {"IS_SUPPORT_HEART_BEAT_V2", "IS_SUB_CHANGE"}
 OF_CHECKS_OF_5 = {"bname", "topic", "offsetMsgId"}
-OF_5_ALONE = {"topicSysFlag", "groupSysFlag", "forbiddenType", "offsetDelta", "recallHandle", "batchUniqId"}
-NUMBERS = ("queueId", "queueOffset", "nextBeginOffset", "minOffset", "maxOffset", "offset")
-PULLS = {RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE}
-SENDS = {RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE}
+OF_A_SCENARIO = re.compile("(%(RETRY|DLQ)%)?g[a-z0-9]+_")
+"""Names of topics and groups that the scenarios made."""
+OF_ALL_SCENARIOS = re.compile("RMQ_SYS|rmq_sys|SCHEDULE|DefaultCluster|broker-a")
+"""Names of topics that all of them fill."""
+ABOUT_OTHERS = {RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, RequestCode.VIEW_BROKER_STATS_DATA}
+"""Requests whose answers about such topics depend on all of them."""
 BY_RECEIPT = {RequestCode.ACK_MESSAGE, RequestCode.CHANGE_MESSAGE_INVISIBLETIME}
 """Requests about a message that was popped."""
-BY_PLACE = {RequestCode.VIEW_MESSAGE_BY_ID, RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.END_TRANSACTION}
-"""Requests that name places in a log that is not ours: they are sent where it is known what lies there."""
-OF_TIME = {
-    (RequestCode.SEND_REPLY_MESSAGE_V2, "queueOffset"),
-    *((code, name) for code in PULLS for name in ("maxOffset", "nextBeginOffset")),
-    (RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, "offset"),
-}
-"""Numbers that depend on when something was asked, and on what others have sent before."""
-VARIABLE = {
-    "UNIQ_KEY", "CLUSTER", "TRACE_ON", "MSG_REGION", "WAIT", "DELAY", "REAL_TOPIC", "REAL_QID", "__transactionId__",
-    "ORIGIN_MESSAGE_ID", "POP_CK", "1ST_POP_TIME", "TRANSACTION_CHECK_TIMES", "TRAN_PREPARED_QUEUE_OFFSET",
+BY_PLACE = {
+    RequestCode.VIEW_MESSAGE_BY_ID, RequestCode.CONSUMER_SEND_MSG_BACK, RequestCode.END_TRANSACTION,
+    RequestCode.CONSUME_MESSAGE_DIRECTLY,
 }  # fmt: skip
-"""Properties that are not the sender's own, or say how to send: RocketMQ 4 does not store WAIT either.
-
-What was delayed loses its delay when it is delivered, or it would be delayed again as a dead letter.
-"""
-VARIABLE_KEYS = {"clientAddr", "physicOffset", "physicSize", "lastUpdateTimestamp", "remoteIP"}
-"""In bodies: addresses of clients, places and sizes in the log, which our longer properties change, times."""
+"""Requests that name places in a log that is not ours: they are sent where it is known what lies there."""
 
 
 @dataclass
@@ -119,6 +141,8 @@ class Places:
     halves: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By unique key of a half message: its physical offset and queue offset."""
 
+    ids: dict[str, str] = field(default_factory=dict)
+    """By their offset message id: ours."""
     popped: dict[tuple[str, str, str], dict[str, str]] = field(default_factory=dict)
     """By topic, queue and offset of a popped message: fields that name it to our store."""
 
@@ -126,6 +150,7 @@ class Places:
         """A message was stored at both."""
         physical = str(_physical(ours.fields["msgId"]))
         self.offsets[_physical(theirs["msgId"])] = physical
+        self.ids[theirs["msgId"]] = ours.fields["msgId"]
         if "transactionId" in ours.fields:
             self.halves[ours.fields["transactionId"]] = physical, ours.fields["queueOffset"]
 
@@ -152,6 +177,8 @@ class Places:
             return fields | {"commitLogOffset": physical, "tranStateTableOffset": number}
         if code in BY_RECEIPT:
             return fields | self.popped[fields["topic"], fields["queueId"], fields["offset"]]
+        if code == RequestCode.CONSUME_MESSAGE_DIRECTLY:
+            return fields | {"msgId": self.ids[fields["msgId"]]}
         found = self.offsets.get(int(fields["offset"]))
         return None if found is None else fields | {"offset": found}
 
@@ -186,11 +213,17 @@ class Replay:
     port: int
     waits: bool = False
     """Whether messages come later, in their time."""
+    names: re.Pattern[str] = re.compile("")
+    """What its topics and groups are called."""
+    answers: dict[tuple[str, int], list[dict[str, Any]]] = field(default_factory=dict)
+    """By connection and code: what the client answered when the broker asked it."""
     places: Places = field(default_factory=Places)
     read: dict[tuple[str, str], Read] = field(default_factory=dict)
     """By topic and queue."""
     reset: bool = False
     """Whether an operator sets positions."""
+    resets_offline: bool = False
+    """Whether ours has set positions while no consumer was there, which RocketMQ 4 refuses."""
     told: dict[str, dict[int, int]] = field(default_factory=dict)
     """By connection: new positions by queue."""
     changes: list[dict[str, Any]] = field(default_factory=list)
@@ -204,6 +237,8 @@ class Replay:
     def line(self, line: dict[str, Any]) -> None:
         """A captured frame: a request is sent, an answer is compared with ours."""
         if line.get("event") or not line["connection"].startswith(("broker", "vip")) or line["body"] is None:
+            return
+        if line["direction"] == "to_server" and not line["flag"] & RESPONSE and self._of_others(line):
             return
         key = line["connection"], line["opaque"]
         if line["direction"] == "to_server" and not line["flag"] & RESPONSE:
@@ -222,8 +257,19 @@ class Replay:
         elif line["direction"] == "to_client":
             self._asked_by_server(line)
 
+    def _of_others(self, line: dict[str, Any]) -> bool:
+        """Whether it is about a topic or a group of another scenario."""
+        fields, shared = line["extFields"] or {}, line["code"] in ABOUT_OTHERS
+        named = [fields.get(name, "") for name in ("topic", "consumerGroup", "group", "statsKey")]
+        if shared and any(map(OF_ALL_SCENARIOS.match, named)):
+            return True
+        return any(OF_A_SCENARIO.match(name) and not self.names.search(name) for name in named)
+
     def _compare(self, request: dict[str, Any], theirs: dict[str, Any], ours: Answer) -> None:
-        compare(request, theirs, ours)
+        if request["code"] == RequestCode.INVOKE_BROKER_TO_RESET_OFFSET and theirs["code"]:
+            self.resets_offline = True  # as RocketMQ 5; the tool of 4 goes on by itself
+        elif request["code"] != RequestCode.GET_CONSUME_STATS or not self.resets_offline:
+            compare(request, theirs, ours)
         self.compared += 1
         if request["code"] in SENDS and not theirs["code"]:
             self.places.sent(theirs["extFields"], ours)
@@ -258,7 +304,7 @@ class Replay:
                 if _identity(their) not in found:
                     ours = self._client(request).call(request["code"], request["extFields"])
             our = found[_identity(their)]
-            assert (our.body, _given(our)) == (their.body, _given(their))
+            assert (our.body, given(our)) == (their.body, given(their))
             self.places.given(request["extFields"]["consumerGroup"], their, our)
             self.compared += 1
 
@@ -278,12 +324,21 @@ class Replay:
         if code == RequestCode.CHECK_TRANSACTION_STATE:
             self._checked(line)
             return
+        if code == RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT and not any(
+            asked["code"] == RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS for asked, _ in self.asked.values()
+        ):
+            return  # what the tool asked is not there with RocketMQ 4
         if code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
             self.changes.append(line)
             return
         ours = self._next(line, code)
-        assert {*theirs} - {"bname"} == {*ours.fields} - {"bname"}, (theirs, ours)
-        assert base64.b64decode(line["body"]) == ours.body, (line, ours)
+        optional = {"bname", *OF_5_ALONE}
+        assert {*theirs} - optional == {*ours.fields} - optional, (theirs, ours)
+        body = base64.b64decode(line["body"])
+        if code == RequestCode.CONSUME_MESSAGE_DIRECTLY:
+            assert [essence(one) for one in decode_records(ours.body)] == [essence(one) for one in decode_records(body)]
+        else:
+            assert body == ours.body, (line, ours)
         for name in {*NUMBERS, "topic", "group", "isForce", "producerGroup", "defaultTopic", "flag"} & {*theirs}:
             assert ours.fields[name] == theirs[name], (name, theirs, ours)
         self.compared += 1
@@ -315,6 +370,16 @@ class Replay:
         self.places.asked(ours)
         self.compared += 1
 
+    def _answered(self, connection: str, request: Command) -> Command | None:
+        """What the client answered."""
+        if request.flag & ONE_WAY:
+            return None
+        given = self.answers.get((connection, request.code))
+        if not given:
+            return request.answer()
+        answer = given.pop(0)
+        return request.answer(answer["code"], answer["extFields"], base64.b64decode(answer["body"]), answer["remark"])
+
     def _send(self, line: dict[str, Any]) -> "Future[Answer] | None":
         fields = line["extFields"]
         if self.waits and line["code"] in PULLS:
@@ -338,76 +403,15 @@ class Replay:
         if client is None:
             form = Serialization[line["serialize"]]
             client = ClassicClient(self.port, version=line["version"], serialization=form)
-            client.answer = lambda request: None if request.flag & ONE_WAY else request.answer()
+            client.answer = partial(self._answered, line["connection"])
             self.clients[line["connection"]] = client
         return client
-
-
-def _is_put_aside(request: dict[str, Any]) -> bool:
-    """Whether it sends a half message or one for later: these are numbered together, over all topics and scenarios."""
-    return request["code"] in SENDS and any(mark in request["extFields"]["i"] for mark in ("TRAN_MSG\1true", "DELAY\1"))
 
 
 def _tells(request: dict[str, Any], answer: dict[str, Any]) -> bool:
     """Whether an answer is one that must come: how often a pull finds nothing is a matter of time."""
     of_time = request["code"] in PULLS | {RequestCode.POP_MESSAGE}
     return not of_time or answer["code"] in (ResponseCode.SUCCESS, ResponseCode.PULL_OFFSET_MOVED)
-
-
-def compare(request: dict[str, Any], theirs: dict[str, Any], ours: Answer) -> None:
-    """Everything that must be equal."""
-    code, said = request["code"], (request["extFields"], theirs["extFields"], theirs["remark"], ours)
-    if code == RequestCode.QUERY_CONSUMER_OFFSET and ours.fields.get("offset") == "0" and theirs["code"]:
-        return  # RocketMQ 5 does not say where to begin in a queue without messages
-    if code in PULLS and ours.code == ResponseCode.PULL_RETRY_IMMEDIATELY:
-        return  # what the filter does not want was there before what it wants
-    assert ours.code == theirs["code"], said
-    fields = theirs["extFields"] or {}
-    optional = OURS_ALONE | OF_5_ALONE
-    if _is_put_aside(request) and "transactionId" not in fields:
-        optional = optional | {"transactionId"}  # RocketMQ 4 does not say it of a half message either
-    assert set(fields) - optional == set(ours.fields) - optional, said
-    for name in NUMBERS:
-        if name in fields and (code, name) not in OF_TIME and not (name == "queueOffset" and _is_put_aside(request)):
-            assert ours.fields[name] == fields[name], (name, *said)
-    if code in PULLS or code in (RequestCode.QUERY_CONSUMER_OFFSET, RequestCode.GET_CONSUMER_LIST_BY_GROUP):
-        assert ours.remark == (theirs["remark"] or ""), said
-    body = base64.b64decode(theirs["body"])
-    if code in PULLS:
-        if ours.code == ResponseCode.PULL_OFFSET_MOVED:
-            return
-        # How many are there when a client asks is a matter of time, too.
-        mine, others = decode_records(ours.body), decode_records(body)
-        both = min(len(mine), len(others))
-        assert both
-        assert [essence(one) for one in mine[:both]] == [essence(one) for one in others[:both]]
-        assert int(ours.fields["nextBeginOffset"]) > mine[-1].queue_offset
-    elif code == RequestCode.QUERY_MESSAGE:
-        assert [essence(one) for one in decode_records(ours.body)] == [essence(one) for one in decode_records(body)]
-    elif code == RequestCode.GET_CONSUMER_LIST_BY_GROUP and body:
-        # Who has come or gone at that moment is a matter of time.
-        assert {*document(ours)["consumerIdList"]} & {*java_json.loads(body)["consumerIdList"]}
-    elif b":{{" in body:  # a map whose keys are objects: Java's tools read it in this form alone
-        assert ours.body == body, said
-    elif body.startswith(b"{") and code != RequestCode.GET_ALL_PRODUCER_INFO:  # which has those of all scenarios
-        assert plain(java_json.loads(ours.body)) == plain(java_json.loads(body)), said
-
-
-def plain(value: Any) -> Any:
-    """A body without what is variable in it."""
-    if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items() if name not in VARIABLE_KEYS}
-    return [plain(one) for one in value] if isinstance(value, list) else value
-
-
-def essence(record: Record) -> tuple[object, ...]:
-    """What is the same of a message at every broker."""
-    where = record.topic, record.queue_id, record.queue_offset
-    return *where, record.flag, record.body, record.reconsume_times, _given(record)
-
-
-def _given(record: Record) -> dict[str, str]:
-    return {name: value for name, value in record.properties.items() if name not in VARIABLE}
 
 
 def topics_of(lines: list[dict[str, Any]]) -> dict[str, Any]:
@@ -422,6 +426,7 @@ def topics_of(lines: list[dict[str, Any]]) -> dict[str, Any]:
             continue
         queues = java_json.loads(base64.b64decode(answer["body"]))["queueDatas"][0]
         names = {"readQueueNums": queues["readQueueNums"], "writeQueueNums": queues["writeQueueNums"]}
+        names |= {"order": False, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "attributes": {}}
         found[topic] = {"topicName": topic, "perm": queues["perm"], **names}
     return found
 
@@ -435,15 +440,29 @@ def _answers(line: dict[str, Any], request: dict[str, Any]) -> bool:
     )
 
 
+def answers_of(lines: list[dict[str, Any]]) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    """What clients answered, by connection and by the code that the broker asked with, in order."""
+    frames = [line for line in lines if not line.get("event")]
+    asked = {
+        (line["connection"], line["opaque"]): line["code"]
+        for line in frames
+        if line["direction"] == "to_client" and not line["flag"] & RESPONSE
+    }
+    found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for line in frames:
+        if line["direction"] == "to_server" and line["flag"] & RESPONSE:
+            found.setdefault((line["connection"], asked[line["connection"], line["opaque"]]), []).append(line)
+    return found
+
+
 def frames(version: str, scenario: str) -> Iterator[dict[str, Any]]:
-    """The scenario's own lines, and of the connections that live through all of them the reset of its group."""
-    if scenario != "consume_reset_online":
-        yield from captured_frames(version, scenario)
-        return
+    """The scenario's own lines, and what it asks on connections that live through all of them."""
     yield from captured_frames(version, scenario)
-    reset = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
+    codes = BY_TOOLS.get(scenario)
+    if codes is None:
+        return
     during = [line for line in captured_frames(version, "setup") if line.get("during") == scenario]
-    asked = {line["opaque"] for line in during if line.get("code") == reset}
+    asked = {line["opaque"] for line in during if line.get("code") in codes and not line["flag"] & RESPONSE}
     yield from (line | {"connection": f"broker-{line['connection']}"} for line in during if line.get("opaque") in asked)
 
 
@@ -459,7 +478,7 @@ def lines(version: str) -> dict[str, list[dict[str, Any]]]:
     return {
         scenario: sorted(frames(version, scenario), key=lambda line: float(line["time"]))
         for scenario in SCENARIOS
-        if version.startswith("5") or scenario not in OF_5
+        if scenario not in (OF_4 if version.startswith("5") else OF_5)
     }
 
 
@@ -478,8 +497,9 @@ def port(lines: dict[str, list[dict[str, Any]]], tmp_path_factory: pytest.TempPa
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_scenario(scenario: str, port: int, lines: dict[str, list[dict[str, Any]]]) -> None:
     if scenario not in lines:
-        pytest.skip("RocketMQ 4 has it not")
-    replay = Replay(port, scenario in WAITS, reset=scenario == "consume_reset_online")
+        pytest.skip("it is not there, or not whole, with this version")
+    named = re.compile(f"_{re.sub('^(binary|vip)_', '', scenario)}_|_{scenario}_")
+    replay = Replay(port, scenario in WAITS, named, answers_of(lines[scenario]), reset=scenario in RESETS)
     try:
         for line in lines[scenario]:
             replay.line(line)
@@ -487,4 +507,4 @@ def test_a_scenario(scenario: str, port: int, lines: dict[str, list[dict[str, An
     finally:
         for client in replay.clients.values():
             client.close()
-    assert replay.compared >= 3
+    assert replay.compared >= 2

@@ -9,7 +9,9 @@ from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.java_objects import dumps
 from tandemmq.common.wire.remoting.versions import OUR_VERSION
 from tandemmq.store.broker.broker import Broker
+from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.format.record import CorruptRecord, decode_record
+from tandemmq.store.format.unit import SCHEDULE_TOPIC
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
 from tandemmq.store.fronts.remoting.administration.traffic_history import GIVEN, STORED, Rate, TrafficKey
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
@@ -23,8 +25,13 @@ _TOOLS_WANT = "filterServerNums=0\nmsgTraceTopicName=RMQ_SYS_TRACE_TOPIC\ntraceO
 
 _NOT_COUNTED = (
     "dispatchMaxBuffer", "getMessageEntireTimeMax", "putMessageEntireTimeMax", "remainTransientStoreBufferNumbs",
+    "putLatency99", "putLatency999", "putMessageFailedTimes", "EndTransactionQueueSize",
 )  # fmt: skip
-"""Numbers that rocketmq-exporter wants to be there, or it tells nothing of the broker at all."""
+"""Numbers that tools want to be there: without some of them rocketmq-exporter tells nothing of the broker at all."""
+_POOLS = ("send", "pull", "query", "litePull", "ack")
+"""Of threads, in RocketMQ's broker."""
+_ROOM = 10_000
+"""Of a queue of requests."""
 
 _LOOKS = (1, 6, 60)
 """At the counters of traffic: ten seconds, a minute, ten minutes."""
@@ -33,8 +40,9 @@ _LOOKS = (1, 6, 60)
 class BrokerStatus:
     """Answers about it."""
 
-    def __init__(self, broker: Broker, rules: AdministrationRules) -> None:
+    def __init__(self, broker: Broker, delivery: Delivery, rules: AdministrationRules) -> None:
         self._broker = broker
+        self._delivery = delivery
         self._rules = rules
 
     def handlers(self) -> dict[int, Handler]:
@@ -78,10 +86,20 @@ class BrokerStatus:
         }
         told |= dict.fromkeys(_NOT_COUNTED, 0)
         told |= self._traffic()
-        for pool in ("send", "pull", "query"):
+        told |= self._levels()
+        told["EndTransactionThreadPoolQueueCapacity"] = _ROOM
+        for pool in _POOLS:
             told |= {f"{pool}ThreadPoolQueueSize": 0, f"{pool}ThreadPoolQueueHeadWaitTimeMills": 0}
-            told[f"{pool}ThreadPoolQueueCapacity"] = 10_000
+            told[f"{pool}ThreadPoolQueueCapacity"] = _ROOM
         return call.ok(body=dumps({"table": {name: str(value) for name, value in told.items()}}))
+
+    def _levels(self) -> dict[str, object]:
+        """By delay level: how far it is delivered, and how far it goes."""
+        told: dict[str, object] = {}
+        for level, offset in self._delivery.ledger.levels.items():
+            queue = self._broker.store.queue(SCHEDULE_TOPIC, level - 1)
+            told[f"scheduleMessageOffset_{level}"] = f"{offset},{0 if queue is None else queue.max_offset}"
+        return told
 
     def _traffic(self) -> dict[str, object]:
         """What came in and went out: messages a second in ten seconds, a minute and ten minutes, and in all."""

@@ -23,6 +23,6 @@ def administration(
         **GroupAdmin(broker, delivery, rules).handlers(),
         **Consumption(broker, delivery, topics, rules).handlers(),
         **Connections(delivery.sessions, clients, broker.store.timers).handlers(),
-        **BrokerStatus(broker, rules).handlers(),
+        **BrokerStatus(broker, delivery, rules).handlers(),
         **TableAnswers(broker, delivery, rules).handlers(),
     }
