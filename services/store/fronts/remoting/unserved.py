@@ -20,6 +20,8 @@ _COLD = "there is no cold data: the kernel's page cache decides what is in memor
 _ROCKSDB = "there is no RocksDB here: tables are JSON in config/"
 _FILTERS = "there are no filter servers; use SQL-92"
 _GIVEN_UP = "a half message that was given up is in TRANS_CHECK_MAX_TIME_TOPIC, and stays there"
+_NOBODY = "RocketMQ has a number for it and no broker that serves it"
+_SUSPENDED = f"{_NOBODY}; a group stops with consumeEnable=false (mqadmin updateSubGroup -s false)"
 
 REASONS: Mapping[RequestCode, str] = MappingProxyType(
     {
@@ -61,6 +63,17 @@ REASONS: Mapping[RequestCode, str] = MappingProxyType(
         RequestCode.REGISTER_FILTER_SERVER: _FILTERS,
         RequestCode.REGISTER_MESSAGE_FILTER_CLASS: _FILTERS,
         RequestCode.RESUME_CHECK_HALF_MESSAGE: _GIVEN_UP,
+        RequestCode.QUERY_BROKER_OFFSET: f"{_NOBODY}; GET_BROKER_RUNTIME_INFO says where the log ends",
+        RequestCode.GET_TOPIC_CONFIG_LIST: f"{_NOBODY}; GET_ALL_TOPIC_CONFIG lists topics",
+        RequestCode.GET_TOPIC_NAME_LIST: f"{_NOBODY}; GET_ALL_TOPIC_CONFIG lists topics",
+        RequestCode.TRIGGER_DELETE_FILES: f"{_NOBODY}; files go by themselves when they expire",
+        RequestCode.GET_CLIENT_CONFIG: f"{_NOBODY}; GET_CONSUMER_RUNNING_INFO says how a consumer is set",
+        RequestCode.SUSPEND_CONSUMER: _SUSPENDED,
+        RequestCode.RESUME_CONSUMER: _SUSPENDED,
+        RequestCode.RESET_CONSUMER_OFFSET_IN_CONSUMER: f"{_NOBODY}; INVOKE_BROKER_TO_RESET_OFFSET sets positions",
+        RequestCode.RESET_CONSUMER_OFFSET_IN_BROKER: f"{_NOBODY}; INVOKE_BROKER_TO_RESET_OFFSET sets positions",
+        RequestCode.ADJUST_CONSUMER_THREAD_POOL: f"{_NOBODY}; a consumer sets its own threads",
+        RequestCode.WHO_CONSUME_THE_MESSAGE: f"{_NOBODY}; see tandem message find, and tandem message trace",
         RequestCode.QUERY_CORRECTION_OFFSET: "offsets are corrected by tandem group reset",
     }
 )
