@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from tandemmq.common.group_attributes import ACK_DURABILITY
+from tandemmq.common.group_attributes import ACK_DURABILITY, PRIORITY_FACTOR
 from tandemmq.store.broker.acknowledgement import Durability
 from tandemmq.store.broker.local_table import LocalTable, TableForm
 from tandemmq.store.broker.watched_table import WatchedTable
@@ -48,7 +48,7 @@ class GroupConfig:
     @property
     def priority_percent(self) -> int:
         """Of 100 receives those that look at high priorities first: the attribute `priority.factor`, without it all."""
-        given = self.attributes.get("priority.factor", "")
+        given = self.attributes.get(PRIORITY_FACTOR, "")
         return int(given) if given.isascii() and given.isdigit() and len(given) < 4 else 100
 
     def back_off_ms(self, number: int) -> int:

@@ -60,6 +60,29 @@ def test_a_topic_is_made_changed_shown_and_deleted_and_survives(tmp_path: Path) 
             assert table["dataVersion"]["stateVersion"] == 1
 
 
+def test_attributes_of_a_group_are_changed_one_by_one_and_stay_where_none_is_named(client: ClassicClient) -> None:
+    def put(retries: int, **attributes: str) -> Answer:
+        body = {"groupName": "factors", "retryMaxTimes": retries, "attributes": attributes}
+        return client.call(code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps(body).encode())
+
+    def shown() -> tuple[int, dict[str, str]]:
+        found = json.loads(client.ask(code.GET_SUBSCRIPTIONGROUP_CONFIG, {"group": "factors"}).body)
+        return found["retryMaxTimes"], found["attributes"]
+
+    refused = put(1, **{"-ackDurability": ""})
+    assert (refused.code, refused.remark) == (
+        ResponseCode.SYSTEM_ERROR, "only add attribute is supported while creating topic. key: ackDurability"
+    )  # fmt: skip
+    assert put(2, **{"+priority.factor": "50", "+ackDurability": "DISK"}).code == ResponseCode.SUCCESS
+    assert shown() == (2, {"priority.factor": "50", "ackDurability": "DISK"})
+    assert put(3).code == ResponseCode.SUCCESS
+    assert shown() == (3, {"priority.factor": "50", "ackDurability": "DISK"}), "what is not named stays"
+    assert put(4, **{"-priority.factor": ""}).code == ResponseCode.SUCCESS
+    for wrong in ({"priority.factor": "1"}, {"+priority.factor": "101"}, {"+colour": "red"}, {"-priority.factor": ""}):
+        assert put(5, **wrong).code == ResponseCode.SYSTEM_ERROR, wrong
+    assert shown() == (4, {"ackDurability": "DISK"})
+
+
 def test_attributes_of_a_topic_are_changed_one_by_one_and_wrong_ones_change_nothing(client: ClassicClient) -> None:
     def attributes(changes: str | None = None) -> dict[str, str]:
         if changes is not None:

@@ -183,7 +183,7 @@ def test_mqadmin(version: str, tmp_path: Path) -> None:
 @pytest.mark.interop
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_mqadmin_changes_attributes_of_topics(tmp_path: Path) -> None:
+def test_mqadmin_changes_attributes_of_topics_and_groups(tmp_path: Path) -> None:
     with NamesProcess(tmp_path / "names") as names, store_under(tmp_path / "store", names) as store:
         address = address_of(store)
         names.until_route("TBW102", {"ours": {"0": address}})
@@ -204,3 +204,14 @@ def test_mqadmin_changes_attributes_of_topics(tmp_path: Path) -> None:
             taken, stays, said = change("+color=red")
             assert (taken, stays) == (False, {"reserve.time": "48"})
             assert "unsupported key: color" in said
+
+            def group_with(words: str) -> dict[str, str]:
+                """Attributes of a group after an update."""
+                mqadmin.run(*f"updateSubGroup -b {address} -g kinds {words}".split())
+                shown = json.loads(client.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, {"group": "kinds"}).body)
+                attributes: dict[str, str] = shown["attributes"]
+                return attributes
+
+            body = {"groupName": "kinds", "attributes": {"+priority.factor": "50"}}
+            client.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, json.dumps(body).encode())
+            assert group_with("-r 3") == {"priority.factor": "50"}, "the tool names no attributes, so they stay"

@@ -2,17 +2,20 @@
 
 import pytest
 
-from tandemmq.store.fronts.remoting.administration.attribute_changes import changed, parsed
+from tandemmq.store.fronts.remoting.administration.attribute_changes import OF_TOPICS, changed, parsed
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 
 def test_what_is_added_changed_and_removed() -> None:
-    made = changed(None, parsed("+reserve.time=24,+message.type=FIFO,+cleanup.policy=DELETE"))
+    made = changed(OF_TOPICS, None, parsed("+reserve.time=24,+message.type=FIFO,+cleanup.policy=DELETE"))
     assert made == {"reserve.time": "24", "message.type": "FIFO", "cleanup.policy": "DELETE"}
-    assert changed(made, parsed("+reserve.time=-1,-message.type")) == {"reserve.time": "-1", "cleanup.policy": "DELETE"}
-    assert changed(made, parsed("")) == made
-    assert changed({"ours": "1"}, parsed("+message.type=DELAY")) == {"ours": "1", "message.type": "DELAY"}
-    assert changed(None, parsed("")) == {}
+    assert changed(OF_TOPICS, made, parsed("+reserve.time=-1,-message.type")) == {
+        "reserve.time": "-1",
+        "cleanup.policy": "DELETE",
+    }
+    assert changed(OF_TOPICS, made, parsed("")) == made
+    assert changed(OF_TOPICS, {"ours": "1"}, parsed("+message.type=DELAY")) == {"ours": "1", "message.type": "DELAY"}
+    assert changed(OF_TOPICS, None, parsed("")) == {}
 
 
 @pytest.mark.parametrize(
@@ -35,14 +38,14 @@ def test_what_is_added_changed_and_removed() -> None:
 )
 def test_what_is_refused(text: str, said: str) -> None:
     with pytest.raises(RemotingRefusal, match=said.replace("+", r"\+")):
-        changed({"reserve.time": "3"}, parsed(text))
+        changed(OF_TOPICS, {"reserve.time": "3"}, parsed(text))
 
 
 def test_a_topic_that_is_made_has_nothing_to_remove() -> None:
     with pytest.raises(RemotingRefusal, match="only add attribute is supported while creating topic. key: ours"):
-        changed(None, {"-ours": ""})
+        changed(OF_TOPICS, None, {"-ours": ""})
     with pytest.raises(RemotingRefusal, match="wrong format key: olor"):
-        changed({}, {"color": "red"})
+        changed(OF_TOPICS, {}, {"color": "red"})
 
 
 def test_commas_at_the_end_say_nothing_as_in_java() -> None:

@@ -12,6 +12,7 @@ from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.groups import GroupConfig
 from tandemmq.store.fronts.remoting import json_bodies
+from tandemmq.store.fronts.remoting.administration.attribute_changes import OF_GROUPS, attributes_of, changed
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
@@ -40,13 +41,13 @@ class GroupAdmin:
     async def put(self, call: RemotingCall) -> Command:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: a group is like this from now on."""
         call.demand(_MANAGE)
-        await self._put(_wanted(json_bodies.read(call.body)))
+        await self._put(self._wanted(json_bodies.read(call.body)))
         return call.ok()
 
     async def put_all(self, call: RemotingCall) -> Command:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: the same of many; none is changed unless all of them make sense."""
         call.demand(_MANAGE)
-        wanted = [_wanted(one) for one in json_bodies.objects(json_bodies.read(call.body), "groupConfigList")]
+        wanted = [self._wanted(one) for one in json_bodies.objects(json_bodies.read(call.body), "groupConfigList")]
         if not wanted:
             raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, "The request names no group.")
         for group in wanted:
@@ -69,6 +70,16 @@ class GroupAdmin:
         await self._rules.edits.delete_group(fields.text("groupName"), keep_offsets=not clean)
         return call.ok()
 
+    def _wanted(self, said: dict[str, Any]) -> GroupConfig:
+        """A group as it is to be; `attributes` are said as changes. Raises RemotingRefusal."""
+        name = json_bodies.text(said, "groupName")
+        before = self._delivery.groups.get(name)
+        attributes = changed(OF_GROUPS, None if before is None else before.attributes, attributes_of(said))
+        try:
+            return GroupConfig.from_json(name, said | {"attributes": attributes})
+        except ValueError as error:
+            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, str(error)) from error
+
     def show(self, call: RemotingCall) -> Command:
         """GET_SUBSCRIPTIONGROUP_CONFIG."""
         call.demand(_VIEW)
@@ -84,11 +95,3 @@ class GroupAdmin:
         places = self._delivery.ledger.places(call.fields.text("group"))
         topics = sorted({one.place.topic for one in places})
         return call.ok(body=dumps({"brokerAddr": self._rules.address, "topicList": topics}))
-
-
-def _wanted(said: dict[str, Any]) -> GroupConfig:
-    """A group as it is to be. Raises RemotingRefusal."""
-    try:
-        return GroupConfig.from_json(json_bodies.text(said, "groupName"), said)
-    except ValueError as error:
-        raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, str(error)) from error

@@ -1,6 +1,5 @@
 """Topics, as tools ask for them: made, changed, deleted, listed; where their queues stand, who consumes them."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from tandemmq.common.access.needs import Action, Need
@@ -15,7 +14,7 @@ from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.remoting import json_bodies
-from tandemmq.store.fronts.remoting.administration.attribute_changes import changed, parsed
+from tandemmq.store.fronts.remoting.administration.attribute_changes import OF_TOPICS, attributes_of, changed, parsed
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
 from tandemmq.store.fronts.remoting.administration.sliced import sliced
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
@@ -84,7 +83,7 @@ class TopicAdmin:
         check_topic_name(name)
         before = self._broker.topics.get(name)
         entry = {} if before is None else before.to_json()
-        attributes = changed(None if before is None else _attributes(entry), _attributes(said))
+        attributes = changed(OF_TOPICS, None if before is None else attributes_of(entry), attributes_of(said))
         try:
             topic = TopicConfig.from_json(name, entry | said | {"attributes": attributes})
         except ValueError as error:
@@ -179,11 +178,3 @@ class TopicAdmin:
         if topic is None:
             raise RemotingRefusal(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist")
         return topic
-
-
-def _attributes(entry: Mapping[str, Any]) -> dict[str, str]:
-    """Those of a topic's entry. Raises RemotingRefusal."""
-    attributes = entry.get("attributes") or {}
-    if not isinstance(attributes, dict) or not all(isinstance(value, str) for value in attributes.values()):
-        raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, "The attributes of a topic are texts by their names.")
-    return attributes
