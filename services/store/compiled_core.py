@@ -33,7 +33,9 @@ _ROOMS = ("common/grpc_transport", "store")
 """Where its modules lie."""
 _MODULES = (
     "common.grpc_transport.compiled.begun_calls",
+    "common.grpc_transport.compiled.call_deadlines",
     "common.grpc_transport.compiled.head_scan",
+    "common.grpc_transport.compiled.lane_heads",
     "common.grpc_transport.compiled.lane",
     "common.grpc_transport.compiled.reactor",
     "store.log.compiled.appender",

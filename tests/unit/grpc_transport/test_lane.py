@@ -276,6 +276,7 @@ def test_what_does_not_come_whole_is_pythons_in_the_order_in_which_it_came() -> 
 
 
 TIMED = HEAD + Literal(b"grpc-timeout", b"1500m").encode()
+SOONER = HEAD + Literal(b"grpc-timeout", b"500m").encode()
 HELD_CALLS = b"".join(call(at, b"later %d" % at) for at in (1, 3, 5))
 
 
@@ -293,6 +294,10 @@ def test_a_held_call_ends_in_every_way() -> None:
     timed = headers(1, TIMED) + data(1, message(b"later"), end=True)
     assert compare([GREETING, timed, One.tick, None, One.tick, None, None, answer_one], Limits()) == 1
     assert compare([GREETING, timed, answer_one, One.tick, None, One.tick, None], Limits()) == 1
+    sooner = headers(3, SOONER) + data(3, message(b"later"), end=True)
+    assert compare([GREETING, timed + sooner, One.tick, None, answer_one, One.tick, None, None], Limits()) == 2
+    assert compare([GREETING, timed + sooner, One.tick, One.tick, None, None, answer_one], Limits()) == 2
+    assert compare([GREETING, timed, sooner, answer_one, One.tick, None, None, answer_one], Limits()) == 2
     assert compare([GREETING, HELD_CALLS + rst_stream(3), answer_one, answer_one, answer_one], Limits()) == 3
     assert compare([GREETING, HELD_CALLS + data(3, b"more"), answer_one, answer_one, answer_one], Limits()) == 3
     assert compare([GREETING, HELD_CALLS + headers(3, HEAD, end=True), answer_one, answer_one], Limits()) == 3

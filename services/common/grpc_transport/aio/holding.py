@@ -8,7 +8,7 @@ from ipaddress import IPv6Network
 from typing import TYPE_CHECKING, Any
 
 from tandemmq.common.grpc_transport.aio.flushing import Flushing
-from tandemmq.common.grpc_transport.http2.budget import NEXT_TO_NOTHING, Account
+from tandemmq.common.grpc_transport.http2.budget import CONNECTION_COST, NEXT_TO_NOTHING, STREAM_COST, Account
 from tandemmq.common.grpc_transport.http2.connection import Connection
 from tandemmq.common.grpc_transport.http2.errors import ErrorCode
 from tandemmq.common.grpc_transport.rpc.status import CallFailure, Status
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from tandemmq.common.grpc_transport.aio.server import Server
 
 NO_ROOM = "the server holds as much for this caller as it may: read the answers that are there, then ask again"
-CONNECTION_COST = 8 << 10
-"""Bytes that a connection costs which does nothing."""
-STREAM_COST = 4 << 10
-"""And a stream that is open, its call and its head."""
 PROGRESS = 16 << 10
 """Bytes that a peer must take or send within its time, or all that is left: less is nothing."""
 

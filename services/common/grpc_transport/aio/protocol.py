@@ -10,10 +10,11 @@ from tandemmq.common.grpc_transport.aio.call import UnaryRequestCall
 from tandemmq.common.grpc_transport.aio.context import CallContext
 from tandemmq.common.grpc_transport.aio.flushing import WRITE_BUFFER
 from tandemmq.common.grpc_transport.aio.handlers import UNDECIDED, Method
-from tandemmq.common.grpc_transport.aio.holding import NO_ROOM, STREAM_COST, ServerHolding, owner_of
+from tandemmq.common.grpc_transport.aio.holding import NO_ROOM, ServerHolding, owner_of
 from tandemmq.common.grpc_transport.aio.identity import ANONYMOUS, PeerIdentity, identity, peer_name
 from tandemmq.common.grpc_transport.aio.refused import RefusedCall
 from tandemmq.common.grpc_transport.aio.stream_call import InterceptedCall, StreamRequestCall
+from tandemmq.common.grpc_transport.http2.budget import STREAM_COST
 from tandemmq.common.grpc_transport.http2.connection import Connection
 from tandemmq.common.grpc_transport.http2.errors import ErrorCode
 from tandemmq.common.grpc_transport.http2.request import RequestHead

@@ -1,7 +1,9 @@
 """The short cut of a server's connections, compiled: plain calls of methods that have a short way (`Direct`).
 
     head_scan.py     whether a header block is that of a plain call, and of which method
+    lane_heads.py    the header blocks of a lane's calls, of which the last is remembered
     begun_calls.py   calls that have begun, and whose requests have not ended
+    call_deadlines.py  the deadlines of calls that are held
     lane.py          calls that come whole, from their frames to those of their answers
     reactor.py       the sockets of busy connections, read and answered together
 

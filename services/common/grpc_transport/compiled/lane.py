@@ -16,12 +16,14 @@ import cython
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cython.cimports.cpython.object import PyObject
 from cython.cimports.libc.stdint import int64_t
-from cython.cimports.libc.string import memcmp, memcpy
+from cython.cimports.libc.string import memcpy
 from cython.cimports.tandemmq.common.grpc_transport.compiled.begun_calls import MOST_BEGUN, BegunCall, BegunCalls
+from cython.cimports.tandemmq.common.grpc_transport.compiled.call_deadlines import CallDeadlines
 from cython.cimports.tandemmq.common.grpc_transport.compiled.frame_bytes import number, put_frame, put_number
+from cython.cimports.tandemmq.common.grpc_transport.compiled.lane_heads import LaneHeads
 
 from tandemmq.common.grpc_transport.http2 import frames
-from tandemmq.common.grpc_transport.http2.budget import NEXT_TO_NOTHING
+from tandemmq.common.grpc_transport.http2.budget import CONNECTION_COST, NEXT_TO_NOTHING, STREAM_COST
 from tandemmq.common.grpc_transport.http2.errors import ConnectionFault
 from tandemmq.common.grpc_transport.http2.sender import JOIN_LIMIT
 from tandemmq.common.grpc_transport.rpc import answers
@@ -41,6 +43,8 @@ _AT_A_TIME: cython.int = 2
 _LARGEST_BLOCK: cython.int = 2700
 _NEXT_TO_NOTHING: cython.Py_ssize_t = NEXT_TO_NOTHING
 _MOST_BEGUN: cython.int = MOST_BEGUN
+_CONNECTION_COST: int64_t = CONNECTION_COST
+_STREAM_COST: int64_t = STREAM_COST
 
 
 @cython.cclass
@@ -61,9 +65,8 @@ class LaneCall:
         if self._head is None:
             if self._block == cython.NULL:
                 raise RuntimeError("the call has been answered")
-            block: cython.p_const_char = cython.cast(cython.p_const_char, self._block)
-            self._head = PyBytes_FromStringAndSize(block, self._block_size)
-        return self._lane._view(self._head).metadata
+            self._head = self._lane._heads.kept(self._block, self._block_size)
+        return self._lane._heads.metadata(self._head)
 
     def answer_later(self, answer: bytes) -> None:
         """Answer a call that was held."""
@@ -103,9 +106,13 @@ class LaneCall:
             self._lane._resume(self._head, self, self._counted, self._deadline)
         return self._call
 
+    @property
+    def deadline(self) -> object:
+        """When it expires, by the clock of the loop, while it is held; else None."""
+        return None if self.closed or self._call is not None else self._deadline
+
     def expire(self) -> None:
         """The deadline has come."""
-        self._timer = None
         self.as_call().expire_now()
 
     def reset(self, code: int) -> None:
@@ -145,8 +152,10 @@ class Lane:
         self._server, self._budget = protocol.server, protocol.server.budget
         self._connection, self._streams = connection, connection.streams
         self._reader, self._sender = connection.reader, connection.sender
-        self._scan, self._begun, self._held, self._flush_at = scan, begun, held, flush_at
-        self._view, self._leave, self._conclude, self._resume = view, leave, conclude, resume
+        self._begun, self._held, self._flush_at = begun, held, flush_at
+        self._heads = LaneHeads(scan, view)
+        self._deadlines = CallDeadlines(self._loop, self._streams)
+        self._leave, self._conclude, self._resume = leave, conclude, resume
         self._head, self._trailers = answers.OK.head, answers.OK.trailers
         self._floods = connection.floods
         self._most_updates = limits.overhead_per_second
@@ -156,9 +165,7 @@ class Lane:
         self._most_buffered = limits.max_buffered
         self._most_streams = limits.max_concurrent_streams
         self._low_window = limits.connection_window // 2
-        self._stream_window = limits.stream_window
-        self._join = JOIN_LIMIT
-        self._block = b""
+        self._stream_window, self._join = limits.stream_window, JOIN_LIMIT
 
     def open(self, peer: str, account: object, reactor: object) -> None:
         """The connection begins: who its peer is, where is counted what it holds, and what may read its socket."""
@@ -179,6 +186,7 @@ class Lane:
 
     def lost(self) -> None:
         """The socket is closed."""
+        self._deadlines.close()
         if self._watched is not None:
             self._reactor.forget(self._watched)
 
@@ -237,7 +245,21 @@ class Lane:
             if self._sender.congested:
                 self._protocol.pause_reading()
         if self._streams or self._account.used > _NEXT_TO_NOTHING:
-            self._protocol.settle()
+            self._settle()
+        return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _settle(self) -> cython.int:
+        """What `ServerHolding.settle` does between two frames."""
+        connection: object = self._connection
+        transport: object = self._protocol._transport
+        held: object = _CONNECTION_COST + self._sender.pending_bytes + connection.held + connection.buffered
+        held += connection.heads_size + _STREAM_COST * len(self._streams)
+        if transport is not None:
+            held += transport.get_write_buffer_size()
+        if held != self._account.used:
+            self._account.settle(held)
         return 1
 
     @cython.cfunc
@@ -353,7 +375,7 @@ class Lane:
             return 0
         if stream != last + 2:
             return 0
-        method: object = self._method_of(at + _FRAME, size)
+        method: object = self._heads.method(at + _FRAME, size)
         if method is None:
             return 0
         call: cython.pointer(BegunCall) = cython.address(begun.calls[begun.end])
@@ -432,18 +454,6 @@ class Lane:
         return updates < self._most_updates + 2 * (sent - answered)
 
     @cython.cfunc
-    def _method_of(self, block: cython.p_const_uchar, size: cython.Py_ssize_t) -> object:
-        """The method of the call that a header block begins; None: it is not plain."""
-        if PyBytes_GET_SIZE(self._block) == size and not memcmp(PyBytes_AS_STRING(self._block), block, size):
-            return self._method
-        found: object = self._scan.find(block, size)
-        if found is None:
-            return None
-        self._block = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, block), size)
-        self._method = found
-        return found
-
-    @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _serve(self, message_at: cython.p_const_uchar, body_size: cython.Py_ssize_t) -> cython.int:
         """Ask the short way of the call that began first, and answer."""
@@ -486,13 +496,8 @@ class Lane:
         self, call: LaneCall, begun: cython.pointer(BegunCall), of_stream: int64_t, body_size: cython.Py_ssize_t
     ) -> cython.int:
         """Keep a call whose answer comes later: its request counts as long as it waits, and its deadline is watched."""
-        head: bytes = self._block
-        size: cython.Py_ssize_t = begun.block_size
-        if PyBytes_GET_SIZE(head) != size or memcmp(PyBytes_AS_STRING(head), begun.block, size):
-            head = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, begun.block), size)
-        if self._timed is not head:
-            self._timeout = self._view(head).timeout
-            self._timed = head
+        head: bytes = self._heads.kept(begun.block, begun.block_size)
+        timeout: object = self._heads.timeout(head)
         call._head, call._counted, call.stream_id = head, body_size - _PREFIX, begun.stream
         call.granted = self._stream_window
         call.received = body_size
@@ -501,9 +506,9 @@ class Lane:
         self._server.active += 1
         self._connection.buffered += call._counted
         self._streams[call.stream_id] = call
-        if self._timeout is not None:
-            call._deadline = self._loop.time() + self._timeout
-            call._timer = self._loop.call_at(call._deadline, call.expire)
+        if timeout is not None:
+            call._deadline = self._loop.time() + timeout
+            self._deadlines.watch(call._deadline)
         return 1
 
     @cython.cfunc
@@ -512,23 +517,40 @@ class Lane:
         """A call is held no more."""
         self._server.active -= 1
         self._connection.buffered -= call._counted
-        if call._timer is not None:
-            call._timer.cancel()
-            call._timer = None
         return 1
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _answer_held(self, call: LaneCall, answer: object) -> cython.int:
         """Answer a call that is held, and end it."""
-        if type(answer) is not bytes or not self._answer(answer, call._prefix, call.stream_id, call.send_window, 0):
+        alone: cython.int = self._nothing_else()
+        if type(answer) is not bytes or not self._answer(answer, call._prefix, call.stream_id, call.send_window, alone):
             call.as_call().answer_later(answer)
             return 0
         call.closed = True
         del self._streams[call.stream_id]
         self._ended(call)
-        self._protocol.answered()
+        out: bytes = self._out
+        if not alone or out is None:
+            self._protocol.answered()
+            return 1
+        self._out = None
+        if self._watched is None or not self._reactor.send_now(self._watched, out):
+            self._write(out)
+        if self._account.used > _NEXT_TO_NOTHING:
+            self._settle()
         return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _nothing_else(self) -> cython.int:
+        """Whether the answer of a held call is all that there is to do: `Protocol.answered` would write it alone."""
+        connection: object = self._connection
+        if connection.receiving or self._out is not None or len(self._streams) != 1 or not self._between_frames:
+            return 0
+        if self._parked or self._protocol.writers or self._sender.ready or self._reader.behind:
+            return 0
+        return connection.failed is None and not connection.draining
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

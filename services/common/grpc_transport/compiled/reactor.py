@@ -84,6 +84,23 @@ class Reactor:
         self._asking.discard(id(lane))
         return True
 
+    def send_now(self, watched: WatchedSocket, out: bytes) -> bool:
+        """Send an answer that was held, where nothing is before it; False, and nothing is sent, where not all leaves.
+
+        What is sent in part goes on by the transport.
+        """
+        size: cython.Py_ssize_t = PyBytes_GET_SIZE(out)
+        if watched._file < 0 or watched._out is not None or watched._transport.get_write_buffer_size():
+            return False
+        sent: cython.Py_ssize_t = send(watched._file, PyBytes_AS_STRING(out), size, MSG_NOSIGNAL | MSG_DONTWAIT)
+        if sent <= 0:
+            return False
+        lane: Lane = watched._lane
+        lane._protocol.written += sent
+        if sent < size:
+            lane._write(out[sent:])
+        return True
+
     def forget(self, watched: WatchedSocket) -> None:
         """Read a socket no more: it is about to be closed."""
         self._forget(watched)

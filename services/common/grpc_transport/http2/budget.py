@@ -17,6 +17,10 @@ NEWCOMER_FACTOR = 8
 """And so many times if the connection that asks holds next to nothing: its neighbours must not shut it out."""
 NEXT_TO_NOTHING = 64 << 10
 """Bytes. Who holds no more has nothing to give back."""
+CONNECTION_COST = 8 << 10
+"""Bytes that a connection costs which does nothing."""
+STREAM_COST = 4 << 10
+"""And a stream that is open, its call and its head."""
 _RESERVE = 8
 """This part of the budget is kept besides for small calls of those who hold next to nothing."""
 _TOLD_AT_ONCE = 64
