@@ -30,6 +30,10 @@ Lookup = Callable[[str, str, int], bytes | None]
 """The newest record of a topic with a UNIQ_KEY that was stored at or after a time in ms, by the index."""
 
 
+Remembered = tuple[int, int, int, int, int]
+"""Queue, physical offset, size, offset in the queue, store time. The collector would look at each named tuple."""
+
+
 class FirstCopy(NamedTuple):
     """Where a message was stored."""
 
@@ -56,22 +60,24 @@ class DuplicateWindow:
         known.
         """
         self.of_all = of_all
-        self._window = window_ms
+        self.window_ms = window_ms
         self._clock = clock
         self._lookup = lookup
-        self._most = most
-        self._stored: dict[tuple[str, str], FirstCopy] = {}
-        self._order: deque[tuple[str, str]] = deque()
-        self._remembered_since = clock.now_ms() if newest is None else newest
+        self.most = most
+        self.stored: dict[tuple[str, str], Remembered] = {}
+        """By topic and key. The compiled core, too, looks here, and adds."""
+        self.order: deque[tuple[str, str]] = deque()
+        """Their keys, the oldest first."""
+        self.remembered_since = clock.now_ms() if newest is None else newest
         """Of what was stored later nothing has to be looked up."""
         self.recognized = 0
         """Copies that were not stored."""
 
     def begin_anew(self) -> None:
         """The role has changed: from now on the log may be another's."""
-        self._stored.clear()
-        self._order.clear()
-        self._remembered_since = self._clock.now_ms()
+        self.stored.clear()
+        self.order.clear()
+        self.remembered_since = self._clock.now_ms()
 
     def watches(self, topic: str, unique_key: str, reconsume_times: int, *, repeatable: bool = False) -> bool:
         """Whether a copy of such a message is one that nobody wants. One that is consumed again is wanted.
@@ -85,11 +91,15 @@ class DuplicateWindow:
 
     def find(self, topic: str, unique_key: str) -> FirstCopy | None:
         """Where the message was stored, if it was within the window."""
-        since = self._clock.now_ms() - self._window
-        found = self._stored.get((topic, unique_key))
-        if found is None and since <= self._remembered_since:
-            found = self._in_index(topic, unique_key, since)
-        return found if found is not None and found.place.store_timestamp >= since else None
+        since = self._clock.now_ms() - self.window_ms
+        known = self.stored.get((topic, unique_key))
+        if known is None:
+            found = self._in_index(topic, unique_key, since) if since <= self.remembered_since else None
+            return found if found is not None and found.place.store_timestamp >= since else None
+        queue_id, begin, size, queue_offset, store_timestamp = known
+        if store_timestamp < since:
+            return None
+        return FirstCopy(queue_id, Appended(begin, size, queue_offset, store_timestamp, begin + size))
 
     def _in_index(self, topic: str, unique_key: str, since: int) -> FirstCopy | None:
         data = self._lookup(topic, unique_key, since)
@@ -104,14 +114,19 @@ class DuplicateWindow:
 
     def add(self, topic: str, unique_key: str, stored: FirstCopy) -> None:
         """Remember a message, and forget those that are too old or too many."""
-        entries, order = self._stored, self._order
-        key = (topic, unique_key)
-        if key not in entries:
-            order.append(key)
-        entries[key] = stored
-        since = stored.place.store_timestamp - self._window
-        while len(order) > self._most or entries[order[0]].place.store_timestamp < since:
+        key, place = (topic, unique_key), stored.place
+        if key not in self.stored:
+            self.order.append(key)
+        self.stored[key] = (
+            stored.queue_id, place.physical_offset, place.size, place.queue_offset, place.store_timestamp,
+        )  # fmt: skip
+        self.forget(place.store_timestamp - self.window_ms)
+
+    def forget(self, since: int) -> None:
+        """Forget what was stored before a time in ms, and what is too much."""
+        entries, order = self.stored, self.order
+        while len(order) > self.most or entries[order[0]][-1] < since:
             del entries[order.popleft()]
 
     def __len__(self) -> int:
-        return len(self._stored)
+        return len(self.stored)

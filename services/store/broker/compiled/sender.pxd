@@ -1,3 +1,5 @@
+from libc.stdint cimport int64_t
+
 from tandemmq.store.broker.compiled.plain_message cimport CompiledMessage
 from tandemmq.store.log.compiled.appender cimport Batch, CompiledAppender, Place, PlainTopic
 
@@ -10,13 +12,19 @@ cdef class CompiledSender(CompiledMessage):
     cdef object _table, _new_id, _duplicates
     cdef bint _of_all
     cdef dict _turns
-    cdef str _watched
+    cdef tuple _watched
+    cdef dict _remembered
+    cdef object _order, _asked
+    cdef int _asked_is_watched
+    cdef int64_t _window
+    cdef Py_ssize_t _most_remembered
     cdef long long _most_body
     cdef readonly bytes digits
     cdef Place place
     cdef long long _choose_queue(self, PlainTopic topic) except -2
     cdef int _identify(self, object topic) except -1
-    cdef int _remember(self, object topic) except -1
+    cdef int _watches(self, object topic) except -1
+    cdef int _remember(self) except -1
     cdef int send(self, const unsigned char* topic, Py_ssize_t topic_size, bytes born_host) except -1
     cdef int send_batch(self, const unsigned char* topic, Py_ssize_t topic_size, Batch* batch, bytes born_host) except -1
     cdef int _flags_are_plain(self) noexcept

@@ -7,17 +7,17 @@ that mean nothing to the broker when it is sent, goes to a topic that is there, 
 
 import cython
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cython.cimports.cpython.dict import PyDict_GetItemWithError
+from cython.cimports.libc.stdint import int64_t
 from cython.cimports.libc.string import memcmp
 from cython.cimports.tandemmq.store.broker.compiled.plain_message import CompiledMessage
 from cython.cimports.tandemmq.store.log.compiled.appender import Batch, CompiledAppender, Place, Plain, PlainTopic
 
 from tandemmq.common.topic_names import BROKER_WRITES, RETRY
-from tandemmq.store.broker.duplicates import FirstCopy
 from tandemmq.store.broker.rules import CLIENT_FLAGS, COMPRESSION_TYPES
 from tandemmq.store.broker.send import Sender
 from tandemmq.store.broker.topics import PERM_WRITE
 from tandemmq.store.format.properties import UNIQ_KEY
-from tandemmq.store.log.segments.commit_log import Appended
 
 _ANY_QUEUE: cython.int = -1
 _WRITE: cython.int = PERM_WRITE
@@ -51,6 +51,9 @@ class CompiledSender(CompiledMessage):
         self._new_id = sender.new_id
         self._duplicates = sender.duplicates
         self._of_all = sender.duplicates is not None and sender.duplicates.of_all
+        if sender.duplicates is not None:
+            self._remembered, self._order = sender.duplicates.stored, sender.duplicates.order
+            self._window, self._most_remembered = sender.duplicates.window_ms, sender.duplicates.most
         self._most_body = sender.max_body
         self.digits = sender.store_host.digits.encode()
 
@@ -74,7 +77,7 @@ class CompiledSender(CompiledMessage):
         if turn:
             self._turns[topic.name] = turn
         if self._watched is not None:
-            self._remember(topic.name)
+            self._remember()
         return 1
 
     @cython.cfunc
@@ -148,17 +151,37 @@ class CompiledSender(CompiledMessage):
         if not (self._of_all or (self.repeatable and self._duplicates is not None)):
             return 1
         key: str = self.unique[: self.unique_size].decode()
-        if not self._duplicates.watches(topic, key, self.plain.reconsume_times, repeatable=self.repeatable):
+        if not key or self.plain.reconsume_times or not self._watches(topic):
             return 1
-        self._watched = key
+        self._watched = (topic, key)
+        known: cython.bint = PyDict_GetItemWithError(self._remembered, self._watched) != cython.NULL
+        if not known and self._appender.now_ms() - self._window > self._duplicates.remembered_since:
+            return 1
         return self._duplicates.find(topic, key) is None
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _remember(self, topic: object) -> cython.int:
-        """Later copies of what was stored are recognized."""
+    def _watches(self, topic: object) -> cython.int:
+        """Whether copies of a topic's messages are ones that nobody wants."""
+        if topic is not self._asked:
+            self._asked_is_watched = self._duplicates.watches(topic, "any", 0, repeatable=True)
+            self._asked = topic
+        return self._asked_is_watched
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _remember(self) -> cython.int:
+        """Later copies of what was stored are recognized: what `DuplicateWindow.add` does."""
         place: Place = self.place
-        end: cython.longlong = place.physical_offset + place.size
-        stored = Appended(place.physical_offset, place.size, place.queue_offset, place.store_timestamp, end)
-        self._duplicates.add(topic, self._watched, FirstCopy(self.plain.queue_id, stored))
+        order: object = self._order
+        if self._watched not in self._remembered:
+            order.append(self._watched)
+        self._remembered[self._watched] = (
+            self.plain.queue_id, place.physical_offset, place.size, place.queue_offset, place.store_timestamp,
+        )  # fmt: skip
+        since: int64_t = place.store_timestamp - self._window
+        oldest: tuple = self._remembered[order[0]]
+        stored_at: int64_t = oldest[4]
+        if stored_at < since or len(order) > self._most_remembered:
+            self._duplicates.forget(since)
         return 0
