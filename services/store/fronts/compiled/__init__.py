@@ -4,4 +4,5 @@ send_way.py    the short way of a method that sends, around what its decoder doe
 call_times.py  how long the calls of a method took
 spans.pxd      parts of a request's bytes
 protobuf.pxd   numbers, lengths and entries of maps in protobuf's wire format
+link_fields.pxd  the fields of the link between a gateway and a store
 """

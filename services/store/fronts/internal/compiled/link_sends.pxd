@@ -4,8 +4,7 @@ from tandemmq.store.broker.compiled.sender cimport CompiledSender
 from tandemmq.store.fronts.compiled.spans cimport Span
 
 # Constants: what is declared in the module alone would be looked up in its dictionary each time.
-cdef int _QUESTION, _ID, _USER, _SEND, _TOPIC, _BORN_HOST, _BODY, _PROPERTIES, _SYS_FLAG, _BORN, _ANSWER, _STORED
-cdef int _MESSAGE_ID, _TRANSACTION_ID, _OFFSET, _STATUS, _MOST, _MOST_HOSTS
+cdef int _MOST, _MOST_HOSTS
 cdef Py_ssize_t _LONGEST_KEY
 cdef bytes _OK
 

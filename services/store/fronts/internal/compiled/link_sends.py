@@ -11,27 +11,27 @@ from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize, PyBytes_GET
 from cython.cimports.libc.stdint import uint64_t
 from cython.cimports.libc.string import memchr, memcpy
 from cython.cimports.tandemmq.store.broker.compiled.sender import CompiledSender
+from cython.cimports.tandemmq.store.fronts.compiled.link_fields import (
+    ANSWER,
+    ANSWER_ID,
+    BODY,
+    BORN,
+    BORN_HOST,
+    MESSAGE_ID,
+    OFFSET,
+    PROPERTIES,
+    QUESTION,
+    QUESTION_ID,
+    SEND,
+    STATUS,
+    STORED,
+    SYS_FLAG,
+    TOPIC,
+    TRANSACTION_ID,
+    USER,
+)
 from cython.cimports.tandemmq.store.fronts.compiled.protobuf import number, put_number, put_text, span
 from cython.cimports.tandemmq.store.fronts.compiled.spans import Span, is_among, is_printable, start, text_of
-
-# Fields: number << 3 | wire type. Of LinkRequest, Question and Message:
-_QUESTION: cython.int = 1 << 3 | 2
-_ID: cython.int = 1 << 3
-_USER: cython.int = 2 << 3 | 2
-_SEND: cython.int = 4 << 3 | 2
-_TOPIC: cython.int = 1 << 3 | 2
-_BORN_HOST: cython.int = 2 << 3 | 2
-_BODY: cython.int = 3 << 3 | 2
-_PROPERTIES: cython.int = 4 << 3 | 2
-_SYS_FLAG: cython.int = 5 << 3
-_BORN: cython.int = 6 << 3
-# Of LinkResponse, Answer and Stored:
-_ANSWER: cython.int = 1 << 3 | 2
-_STORED: cython.int = 4 << 3 | 2
-_MESSAGE_ID: cython.int = 1 << 3 | 2
-_TRANSACTION_ID: cython.int = 2 << 3 | 2
-_OFFSET: cython.int = 3 << 3
-_STATUS: cython.int = 5 << 3 | 2
 
 _MOST: cython.int = 64
 """Properties of a message that is taken."""
@@ -66,7 +66,7 @@ class CompiledLinkSends:
         rest: list = []
         while at < size:
             begin = at
-            if data[at] == _QUESTION:
+            if data[at] == QUESTION:
                 at = span(data, at + 1, size, cython.address(question))
             else:
                 at = -1
@@ -114,14 +114,14 @@ class CompiledLinkSends:
         at: cython.Py_ssize_t = question.at
         end: cython.Py_ssize_t = question.at + question.size
         user: Span
-        if at == end or data[at] != _ID:
+        if at == end or data[at] != QUESTION_ID:
             return 0
         at = number(data, at + 1, end, cython.address(self._sent.id))
-        if 0 <= at < end and data[at] == _USER:
+        if 0 <= at < end and data[at] == USER:
             at = span(data, at + 1, end, cython.address(user))
             if at < 0 or not is_printable(data, user, 0x20):
                 return 0
-        return 0 <= at < end and data[at] == _SEND and span(data, at + 1, end, message) == end
+        return 0 <= at < end and data[at] == SEND and span(data, at + 1, end, message) == end
 
     @cython.cfunc
     @cython.exceptval(check=False)
@@ -140,13 +140,13 @@ class CompiledLinkSends:
                 return 0
             last = field
             at += 1
-            if field == _TOPIC:
+            if field == TOPIC:
                 at = span(data, at, end, cython.address(sent.topic))
-            elif field == _BORN_HOST:
+            elif field == BORN_HOST:
                 at = span(data, at, end, cython.address(sent.born_host))
-            elif field == _BODY:
+            elif field == BODY:
                 at = span(data, at, end, cython.address(sent.body))
-            elif field == _PROPERTIES:
+            elif field == PROPERTIES:
                 at = span(data, at, end, cython.address(sent.properties))
             else:
                 at = self._number(field, data, at, end)
@@ -162,9 +162,9 @@ class CompiledLinkSends:
         """Read a field that is a number: the place after it, or -1."""
         value: uint64_t = 0
         at = number(data, at, end, cython.address(value))
-        if field == _SYS_FLAG and value <= 0x7FFFFFFF:
+        if field == SYS_FLAG and value <= 0x7FFFFFFF:
             self._sender.plain.sys_flag = cython.cast(cython.int, value)
-        elif field == _BORN and not value >> 63:
+        elif field == BORN and not value >> 63:
             self._sender.plain.born_timestamp = cython.cast(cython.longlong, value)
         else:
             return -1
@@ -222,21 +222,21 @@ class CompiledLinkSends:
         out: cython.uchar[2240]
         head: cython.uchar[16]
         to: cython.p_uchar = cython.address(stored[0])
-        to = put_text(to, _MESSAGE_ID, sender.unique, sender.unique_size)
-        to = put_text(to, _TRANSACTION_ID, sender.unique, sender.unique_size)
+        to = put_text(to, MESSAGE_ID, sender.unique, sender.unique_size)
+        to = put_text(to, TRANSACTION_ID, sender.unique, sender.unique_size)
         if sender.place.queue_offset:
-            to[0] = _OFFSET
+            to[0] = OFFSET
             to = put_number(to + 1, sender.place.queue_offset)
-        to = put_text(to, _STATUS, start(_OK), PyBytes_GET_SIZE(_OK))
+        to = put_text(to, STATUS, start(_OK), PyBytes_GET_SIZE(_OK))
         size: cython.Py_ssize_t = to - cython.address(stored[0])
         to = cython.address(head[0])
         if self._sent.id:
-            to[0] = _ID
+            to[0] = ANSWER_ID
             to = put_number(to + 1, self._sent.id)
-        to[0] = _STORED
+        to[0] = STORED
         to = put_number(to + 1, size)
         before: cython.Py_ssize_t = to - cython.address(head[0])
-        out[0] = _ANSWER
+        out[0] = ANSWER
         to = put_number(cython.address(out[1]), before + size)
         memcpy(to, head, before)
         memcpy(to + before, stored, size)

@@ -6,8 +6,7 @@ from tandemmq.store.fronts.compiled.spans cimport Span
 from tandemmq.store.fronts.rocketmq5.compiled.send_request cimport CompiledSendRequest
 
 # Constants: what is declared in the module alone would be looked up in its dictionary each time.
-cdef int _QUESTION, _ID, _SEND, _TOPIC, _BORN_HOST, _BODY, _PROPERTIES, _SYS_FLAG, _BORN, _ANSWER, _STORED
-cdef int _MESSAGE_ID, _TRANSACTION_ID, _OFFSET, _STATUS, _MOST_PEERS
+cdef int _MOST_PEERS
 cdef Py_ssize_t _LONGEST_ID, _MOST_HELD
 cdef bytes _OK
 

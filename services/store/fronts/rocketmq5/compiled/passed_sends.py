@@ -13,6 +13,24 @@ from cython.cimports.libc.string import memcmp
 from cython.cimports.tandemmq.common.grpc_transport.compiled.seconds import seconds_now
 from cython.cimports.tandemmq.store.broker.compiled.plain_message import CompiledMessage
 from cython.cimports.tandemmq.store.fronts.compiled.call_times import CompiledCallTimes
+from cython.cimports.tandemmq.store.fronts.compiled.link_fields import (
+    ANSWER,
+    ANSWER_ID,
+    BODY,
+    BORN,
+    BORN_HOST,
+    MESSAGE_ID,
+    OFFSET,
+    PROPERTIES,
+    QUESTION,
+    QUESTION_ID,
+    SEND,
+    STATUS,
+    STORED,
+    SYS_FLAG,
+    TOPIC,
+    TRANSACTION_ID,
+)
 from cython.cimports.tandemmq.store.fronts.compiled.protobuf import (
     number,
     number_size,
@@ -29,24 +47,6 @@ from tandemmq.common.grpc_transport import HELD
 from tandemmq.store.format.record_encoder import MAX_PROPERTIES
 from tandemmq.store.fronts.native.requests import peer_host
 from tandemmq.store.fronts.rocketmq5.sent_message import LONGEST_ID
-
-# Fields: number << 3 | wire type. Of LinkRequest, Question and Message:
-_QUESTION: cython.int = 1 << 3 | 2
-_ID: cython.int = 1 << 3
-_SEND: cython.int = 4 << 3 | 2
-_TOPIC: cython.int = 1 << 3 | 2
-_BORN_HOST: cython.int = 2 << 3 | 2
-_BODY: cython.int = 3 << 3 | 2
-_PROPERTIES: cython.int = 4 << 3 | 2
-_SYS_FLAG: cython.int = 5 << 3
-_BORN: cython.int = 6 << 3
-# Of LinkResponse, Answer and Stored:
-_ANSWER: cython.int = 1 << 3 | 2
-_STORED: cython.int = 4 << 3 | 2
-_MESSAGE_ID: cython.int = 1 << 3 | 2
-_TRANSACTION_ID: cython.int = 2 << 3 | 2
-_OFFSET: cython.int = 3 << 3
-_STATUS: cython.int = 5 << 3 | 2
 
 _OK: bytes = b"PUT_OK"
 _LONGEST_ID: cython.Py_ssize_t = LONGEST_ID
@@ -122,16 +122,16 @@ class CompiledPassedSends(CompiledSendRequest):
         question: cython.Py_ssize_t = 2 + number_size(asked) + number_size(inner) + inner
         out: bytes = PyBytes_FromStringAndSize(cython.NULL, 1 + number_size(question) + question)
         to: cython.p_uchar = cython.cast(cython.p_uchar, PyBytes_AS_STRING(out))
-        to[0] = _QUESTION
-        to = put_field(put_number(to + 1, question), _ID, asked)
-        to[0] = _SEND
+        to[0] = QUESTION
+        to = put_field(put_number(to + 1, question), QUESTION_ID, asked)
+        to[0] = SEND
         to = put_number(to + 1, inner)
-        to = put_text(to, _TOPIC, cython.address(data[topic.at]), topic.size)
-        to = put_text(to, _BORN_HOST, start(host), host_size)
-        to = put_text(to, _BODY, built.plain.body, body)
-        to = put_text(to, _PROPERTIES, built.plain.properties, properties)
-        to = put_field(to, _SYS_FLAG, built.plain.sys_flag)
-        put_field(to, _BORN, built.plain.born_timestamp)
+        to = put_text(to, TOPIC, cython.address(data[topic.at]), topic.size)
+        to = put_text(to, BORN_HOST, start(host), host_size)
+        to = put_text(to, BODY, built.plain.body, body)
+        to = put_text(to, PROPERTIES, built.plain.properties, properties)
+        to = put_field(to, SYS_FLAG, built.plain.sys_flag)
+        put_field(to, BORN, built.plain.born_timestamp)
         return out
 
 
@@ -156,7 +156,7 @@ class CompiledHeldSends:
         rest: list = []
         while at < size:
             begin = at
-            at = span(data, at + 1, size, cython.address(answer)) if data[at] == _ANSWER else -1
+            at = span(data, at + 1, size, cython.address(answer)) if data[at] == ANSWER else -1
             if at >= 0 and self._answer(data, answer):
                 continue
             answer.at = begin
@@ -208,24 +208,25 @@ def read_stored(data: cython.p_const_uchar, answer: Span, stored: cython.pointer
     end: cython.Py_ssize_t = answer.at + answer.size
     part: Span
     stored.id = stored.offset = 0
-    if at == end or data[at] != _ID:
+    part.at = part.size = 0
+    if at == end or data[at] != ANSWER_ID:
         return 0
     at = number(data, at + 1, end, cython.address(stored.id))
-    if at < 0 or at == end or data[at] != _STORED or span(data, at + 1, end, cython.address(part)) != end:
+    if at < 0 or at == end or data[at] != STORED or span(data, at + 1, end, cython.address(part)) != end:
         return 0
     at = part.at
-    if at == end or data[at] != _MESSAGE_ID:
+    if at == end or data[at] != MESSAGE_ID:
         return 0
     at = span(data, at + 1, end, cython.address(stored.key))
-    if at < 0 or at == end or data[at] != _TRANSACTION_ID or not 0 < stored.key.size <= _LONGEST_ID:
+    if at < 0 or at == end or data[at] != TRANSACTION_ID or not 0 < stored.key.size <= _LONGEST_ID:
         return 0
     at = span(data, at + 1, end, cython.address(part))
     if at < 0 or part.size != stored.key.size:
         return 0
     if memcmp(cython.address(data[part.at]), cython.address(data[stored.key.at]), part.size):
         return 0
-    if at < end and data[at] == _OFFSET:
+    if at < end and data[at] == OFFSET:
         at = number(data, at + 1, end, cython.address(stored.offset))
-    if at < 0 or at == end or data[at] != _STATUS or span(data, at + 1, end, cython.address(part)) != end:
+    if at < 0 or at == end or data[at] != STATUS or span(data, at + 1, end, cython.address(part)) != end:
         return 0
     return part.size == PyBytes_GET_SIZE(_OK) and memcmp(cython.address(data[part.at]), start(_OK), part.size) == 0
