@@ -150,6 +150,40 @@ def test_a_receive_that_is_given_up_takes_no_message(link: Link) -> None:
     assert link.bodies(topic, wait_ms=10_000) == [1]
 
 
+def receiving(topic: str) -> pb.Receive:
+    return pb.Receive(
+        group="g", topic=topic, queue=-1, expression="*", most=1, most_bytes=1 << 20, invisible_ms=600_000
+    )
+
+
+def test_what_is_asked_together_is_answered_each_for_itself(link: Link) -> None:
+    """Receives of a turn are given different messages, and acknowledgements of a turn have their own outcomes."""
+    topic = prepared(link, "together", 3)
+    asked = [pb.Question(id=800 + at, receive=receiving(topic)) for at in range(4)]
+    link._questions.put(pb.LinkRequest(questions=asked))
+    given = [link.answer(one.id).given.messages for one in asked]
+    assert sorted(len(messages) for messages in given) == [0, 1, 1, 1]
+    handles = [one.handle for messages in given for one in messages]
+    assert len(set(handles)) == 3
+    back = [[handles[0]], [handles[1], "none"], [handles[2]]]
+    acks = [pb.Acknowledge(group="g", topic=topic, handles=some) for some in back]
+    link._questions.put(
+        pb.LinkRequest(questions=[pb.Question(id=810 + at, acknowledge=a) for at, a in enumerate(acks)])
+    )
+    outcomes = [[one.HasField("refusal") for one in link.answer(810 + at).outcomes.outcomes] for at in range(3)]
+    assert outcomes == [[False], [False, True], [False]]
+
+
+def test_a_receive_that_is_given_up_in_its_own_turn_takes_no_message(link: Link) -> None:
+    topic = prepared(link, "given-up-at-once", 2)
+    ended = pb.EndReceive(id=850, sent=False)
+    questions = [pb.Question(id=850, receive=receiving(topic)), pb.Question(id=851, end_receive=ended)]
+    for split in (2, 1):  # together, and one after the other
+        link._questions.put(pb.LinkRequest(questions=questions[:split]))
+        link._questions.put(pb.LinkRequest(questions=questions[split:]))
+    assert sorted(link.bodies(topic, wait_ms=10_000)) == [1, 1]
+
+
 def test_what_was_given_when_the_link_is_lost_counts_as_given(shared_store: StoreProcess, link: Link) -> None:
     """A client may have it: a gateway that is killed causes no redelivery."""
     topic = prepared(link, "lost-link", 2)

@@ -60,7 +60,7 @@ class LinkedBroker:
         self.kit = kit
         self._call = Call()
         groups = SimpleNamespace(changed=kit.topics.changed, get=lambda name: None)
-        delivery = cast(Any, SimpleNamespace(broker=kit.broker, groups=groups))
+        delivery = cast(Any, SimpleNamespace(broker=kit.broker, groups=groups, journal=None))
         members = cast(Any, SimpleNamespace(linked=lambda *_: object(), unlinked=lambda *_: None))
         parts = BrokerParts("broker-a", delivery, members, core)
         self.run = GatewayLink(parts, CallGuard(), self._call, lambda: 1).run()

@@ -10,6 +10,8 @@ One noun per file::
     gateway_link.py           ... one of them: its questions, and the answers
     gateway_sends.py          ... its plain messages
     compiled/                 ... the same, compiled: bytes of messages, bytes of their answers
+    gateway_receives.py       ... its receives that are answered at once
+    gateway_acknowledgements.py  ... its acknowledgements, those of a turn together
     gateway_answers.py        ... the broker's words as the link's
     gateway_members.py        ... its clients, leased
     gateway_entries.py        ... the topics and groups that it has found

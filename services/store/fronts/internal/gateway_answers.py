@@ -1,5 +1,7 @@
 """What the broker says, as the link to a gateway says it; and the other way round."""
 
+from collections.abc import Sequence
+
 from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.errors import BadRequest
@@ -48,7 +50,7 @@ def given(batch: Batch) -> broker_pb2.Given:
     return broker_pb2.Given(messages=messages, bytes=sum(len(one.record) for one in batch.messages))
 
 
-def outcomes(each: list[Outcome]) -> broker_pb2.Outcomes:
+def outcomes(each: Sequence[Outcome]) -> broker_pb2.Outcomes:
     """What became of handles."""
     return broker_pb2.Outcomes(
         outcomes=[

@@ -31,6 +31,10 @@ class GatewayCredit:
             finally:
                 asyncio.get_running_loop().call_soon(self._wake)  # the next one, when this one has taken what it takes
 
+    def times(self, size: int) -> int:
+        """For how many receives of `size` bytes each there is room now, before none that waits."""
+        return 0 if self._waiting or not self._whole else max(self._left // max(min(size, self._whole), 1), 0)
+
     def taken(self, size: int) -> None:
         """So many bytes were given."""
         self._left -= size

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,13 +20,15 @@ from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.member_questions import MemberAnswer, MemberQuestion
-from tandemmq.store.delivery.port import Batch
+from tandemmq.store.delivery.port import Batch, Outcome
 from tandemmq.store.delivery.sessions import CheckTransaction, Command
 from tandemmq.store.fronts.direct_port import stored
 from tandemmq.store.fronts.internal import gateway_answers as told
+from tandemmq.store.fronts.internal.gateway_acknowledgements import GatewayAcknowledgements
 from tandemmq.store.fronts.internal.gateway_credit import GatewayCredit
 from tandemmq.store.fronts.internal.gateway_entries import GROUP, TOPIC, FoundEntries, group_of, topic_of
 from tandemmq.store.fronts.internal.gateway_members import GatewayLease, GatewayMembers
+from tandemmq.store.fronts.internal.gateway_receives import GatewayReceives
 from tandemmq.store.fronts.internal.gateway_sends import GatewaySends, LinkCore
 
 log = get_log(__name__)
@@ -83,6 +85,11 @@ class GatewayLink:
         self._lease: GatewayLease | None = None
         self._entries = FoundEntries(broker.topics, parts.delivery.groups, self._timers, self._changed)
         self._credit = GatewayCredit()
+        delivery = parts.delivery
+        self._receives = GatewayReceives(delivery, delivery.journal, self._credit, self._give, self._receive_later)
+        self._acknowledgements = GatewayAcknowledgements(
+            delivery, delivery.journal, broker.acknowledgement, self._say, self._acknowledge_later
+        )
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._given: dict[int, Batch] = {}
         self._unsent: deque[bytes] = deque()
@@ -143,9 +150,9 @@ class GatewayLink:
     # -- questions --------------------------------------------------------------------------------------------------
 
     def _hear(self, data: bytes) -> None:
-        """All questions of a turn; their messages are stored together. Raises BadRequest."""
+        """All questions of a turn; those of a kind are looked after together. Raises BadRequest."""
         if self._sends is not None and self._lease is not None:
-            data = self._sends.take(data, self._put)
+            data = self._sends.take(data, self._write)
             if not data:
                 return
         sends: dict[int, broker_pb2.Message] = {}
@@ -167,6 +174,8 @@ class GatewayLink:
                 self._handlers[kind](question.id, getattr(question, kind))
         if sends:
             self._send(sends)
+        self._receives.end_turn()
+        self._acknowledgements.end_turn()
 
     def _authorize(self, kind: str, question: Question) -> None:
         """Whether the user for whom a gateway asks may. Raises Unauthenticated, PermissionDenied."""
@@ -195,15 +204,25 @@ class GatewayLink:
         self._parts.delivery.broker.submit([told.new_message(one) for one in sends.values()], outcome)
 
     def _receive(self, number: int, asked: broker_pb2.Receive) -> None:
+        if not self._receives.keep(number, asked):
+            self._receive_later(number, asked)
+
+    def _receive_later(self, number: int, asked: broker_pb2.Receive) -> None:
         async def receive() -> None:
             batch = await self._parts.delivery.receive(told.wish(asked), self._credit.room)
             given = told.given(batch)
             self._credit.taken(given.bytes)
-            if batch.messages:
-                self._given[number] = batch
-            self._answer(number, given=given)
+            self._give(number, given, batch)
 
         self._start(number, receive())
+
+    def _give(self, number: int, given: broker_pb2.Given, batch: Batch) -> None:
+        if self._over.done() or self._call.over:
+            batch.release()
+            return
+        if batch.messages:
+            self._given[number] = batch
+        self._answer(number, given=given)
 
     def _end_receive(self, number: int, ended: broker_pb2.EndReceive) -> None:
         batch = self._given.pop(ended.id, None)
@@ -214,14 +233,26 @@ class GatewayLink:
                 batch.release()
         elif (task := self._tasks.get(ended.id)) is not None:
             task.cancel()
+        else:
+            self._receives.give_up(ended.id)
 
     def _acknowledge(self, number: int, asked: broker_pb2.Acknowledge) -> None:
+        if not self._acknowledgements.keep(number, asked):
+            self._acknowledge_later(number, asked)
+
+    def _acknowledge_later(self, number: int, asked: broker_pb2.Acknowledge) -> None:
         async def acknowledge() -> None:
             handles = list(asked.handles)
             outcomes = await self._parts.delivery.acknowledge(asked.group, asked.topic, handles, in_time=asked.in_time)
-            self._answer(number, outcomes=told.outcomes(outcomes))
+            self._say(number, outcomes)
 
         self._start(number, acknowledge())
+
+    def _say(self, number: int, became: Sequence[Outcome] | TandemError) -> None:
+        if isinstance(became, TandemError):
+            self._answer(number, refusal=told.refusal(became))
+        else:
+            self._answer(number, outcomes=told.outcomes(became))
 
     def _change_invisible(self, number: int, asked: broker_pb2.ChangeInvisible) -> None:
         changed = self._parts.delivery.change_invisible(asked.group, asked.topic, asked.handle, asked.invisible_ms)
@@ -288,7 +319,10 @@ class GatewayLink:
         self._answer(number, done=self._done)
 
     def _start(self, number: int, answering: Any) -> None:
-        """Have a coroutine answer; what it raises is an answer too."""
+        """Have a coroutine answer; what it raises is an answer too. None begins when the link is over."""
+        if self._over.done():
+            answering.close()
+            return
         task = asyncio.create_task(answering, name=f"question {number}")
         self._tasks[number] = task
         task.add_done_callback(partial(self._ended, number))
@@ -315,6 +349,13 @@ class GatewayLink:
         if not self._due:
             self._due = True
             self._timers.call_soon(self._flush)
+
+    def _write(self, response: bytes) -> None:
+        """The same, without a turn in between: it leaves with the end of the read that brought the questions."""
+        if self._over.done():
+            return
+        if self._unsent or self._call.over or not self._call.write_now(response):
+            self._put(response)
 
     def _flush(self) -> None:
         self._due = False
