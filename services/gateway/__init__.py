@@ -16,6 +16,8 @@ a gateway ends. So there may be several of them, behind one address.
     cluster_delivery.py  ... messages, handles and transactions, each at its broker
     any_broker.py        ... a receive that names no broker
     passed_sends.py      SendMessage of plain messages, passed on by the compiled core
+    passed_receives.py   ReceiveMessage of simple consumers, for messages that are there
+    passed_acknowledgements.py  AckMessage, those of a turn together
     choosing.py          which broker a message goes to
     tokens.py            handles that name their broker
     clients.py           the clients that are there, told to all brokers

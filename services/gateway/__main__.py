@@ -19,11 +19,15 @@ from tandemmq.common.server import ServiceHost, run
 from tandemmq.common.timers import LoopTimers
 from tandemmq.gateway.cluster import BrokerCluster
 from tandemmq.gateway.metrics import GatewayMetrics
+from tandemmq.gateway.passed_acknowledgements import PassedAcknowledgements
+from tandemmq.gateway.passed_receives import PassedReceives
 from tandemmq.gateway.passed_sends import PassedSends
 from tandemmq.gateway.remote_broker import RemoteBroker
 from tandemmq.gateway.settings import PROFILES, GatewaySettings, load_settings
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
-from tandemmq.store.compiled_core import check_core, core_problem
+from tandemmq.store.compiled_core import check_core, consumer_core, core_problem
+from tandemmq.store.fronts.rocketmq5.direct_ack import PATH as ACK_MESSAGE_PATH
+from tandemmq.store.fronts.rocketmq5.direct_receive import PATH as RECEIVE_MESSAGE_PATH
 from tandemmq.store.fronts.rocketmq5.direct_send import PATH as DIRECT_SEND_MESSAGE
 from tandemmq.store.fronts.rocketmq5.front import RocketMQ5Front
 from tandemmq.store.fronts.rocketmq5.identity import signing_secrets
@@ -70,8 +74,14 @@ def make_cluster(settings: GatewaySettings) -> BrokerCluster:
     return BrokerCluster(brokers, timers, fill=settings.auto_create_topic_enable)
 
 
-def pass_sends(settings: GatewaySettings, host: ServiceHost, cluster: BrokerCluster, metrics: GatewayMetrics) -> str:
-    """Have the compiled core pass plain messages on, where it is used: gives `compiled`, or `python` and why."""
+def pass_calls(
+    settings: GatewaySettings,
+    host: ServiceHost,
+    cluster: BrokerCluster,
+    front: RocketMQ5Front,
+    metrics: GatewayMetrics,
+) -> str:
+    """Have plain calls take the short way, where the compiled core is used: gives `compiled`, or `python` and why."""
     if settings.compiled_core is CoreChoice.NEVER:
         return "python: compiledCore is never"
     if not host.takes_direct:
@@ -83,6 +93,11 @@ def pass_sends(settings: GatewaySettings, host: ServiceHost, cluster: BrokerClus
     sends = PassedSends(cluster, settings.max_message_size, metrics)
     host.use_lanes()
     host.add_direct_foreign(DIRECT_SEND_MESSAGE, sends.core.answer)
+    consumers = consumer_core(settings.compiled_core)
+    if consumers is not None:
+        acknowledgements = PassedAcknowledgements(cluster, front.receipts, metrics, consumers.acks)
+        host.add_direct_foreign(RECEIVE_MESSAGE_PATH, PassedReceives(cluster, front.receiving, metrics))
+        host.add_direct_foreign(ACK_MESSAGE_PATH, acknowledgements)
     return "compiled"
 
 
@@ -103,8 +118,8 @@ async def serve(settings: GatewaySettings, announce: Announce | None = None) -> 
     metrics.watch_access(host.guard)
     metrics.watch_peers(*(broker.peer for broker in cluster.brokers.values()))
     metrics.watch_load(client=lambda: host.load)
-    front.attach(cluster, lambda: f"{settings.grpc_host}:{host.port}")
-    log.info("plain messages", core=pass_sends(settings, host, cluster, metrics))
+    front.attach(cluster, lambda: f"{settings.grpc_host}:{host.port}", core=consumer_core(settings.compiled_core))
+    log.info("plain messages", core=pass_calls(settings, host, cluster, front, metrics))
     await host.start()
     cluster.start()
     host.on_drain(cluster.drain)

@@ -11,10 +11,13 @@ import grpc
 from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import Duplex, duplex
+from tandemmq.common.log_output import get_log
 from tandemmq.common.timers import Timers, time_limit
 from tandemmq.gateway.errors import BrokerAway, LinkLost
 from tandemmq.gateway.questions import Answer, Question, refusal
 from tandemmq.store.fronts.rocketmq5.passed_sends import HeldSends
+
+log = get_log(__name__)
 
 _PATH = "/tandemmq.broker.v1.Broker/Link"
 _MOST_BYTES = 1 << 20
@@ -22,6 +25,8 @@ _MOST_BYTES = 1 << 20
 MOST_UNSENT = 64 << 20
 """Bytes of questions that the store has not read; those who ask more wait."""
 
+Heard = Callable[[Answer | None], None]
+"""Hears the answer to a question; None: the link has ended before it came."""
 Orphaned = Callable[[Answer], None]
 """Hears answers for which nobody waits any more, and what the store says unasked."""
 
@@ -47,6 +52,7 @@ class BrokerLink:
         self._orphaned = orphaned
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._hearing: dict[int, Heard] = {}
         self._unsent: deque[bytes] = deque()
         """LinkRequests; one after the other they are one."""
         self._unsent_bytes = 0
@@ -100,6 +106,9 @@ class BrokerLink:
         self._room.clear()
         if self.held is not None:
             self.held.leave()
+        hearing, self._hearing = self._hearing, {}
+        for heard in hearing.values():
+            self._tell(heard, None)
 
     # -- asking -----------------------------------------------------------------------------------------------------
 
@@ -124,6 +133,12 @@ class BrokerLink:
         self._waiting[number] = self._loop.create_future()
         self._ask(question)
         return number
+
+    def pass_on(self, question: Question, heard: Heard) -> None:
+        """Ask without waiting; only where it `has_room`."""
+        question.id = number = next(self._numbers)
+        self._hearing[number] = heard
+        self._ask(question)
 
     async def answer(self, number: int) -> Answer:
         """Wait for an answer. Raises LinkLost, BrokerRefusal."""
@@ -207,9 +222,19 @@ class BrokerLink:
         if not response:
             return
         for answer in broker_pb2.LinkResponse.FromString(response).answers:
+            heard = self._hearing.pop(answer.id, None)
+            if heard is not None:
+                self._tell(heard, answer)
+                continue
             waiting = self._waiting.get(answer.id)
             if waiting is None or waiting.done():
                 if self.held is None or not self.held.told(answer):
                     self._orphaned(answer)
             else:
                 waiting.set_result(answer)
+
+    def _tell(self, heard: Heard, answer: Answer | None) -> None:
+        try:
+            heard(answer)
+        except Exception as error:  # noqa: BLE001 - others wait too
+            log.failure("the answer of a broker makes no sense", error, address=self.address)

@@ -32,7 +32,7 @@ class BrokerCluster:
         self.brokers = brokers
         self.sessions = GatewaySessions(timers, tuple(brokers.values()))
         self._tables = ClusterTables(brokers, fill=fill)
-        self._tokens = Tokens(brokers)
+        self.tokens = Tokens(brokers)
         self._polls = Polls()
         for broker in brokers.values():
             broker.linked = self.sessions.tell_all
@@ -52,6 +52,11 @@ class BrokerCluster:
         """End all links."""
         await asyncio.gather(*(broker.stop() for broker in self.brokers.values()))
 
+    @property
+    def stopping(self) -> bool:
+        """Whether the gateway stops: nothing is given out any more."""
+        return self._polls.stopping
+
     # -- what the front asks ----------------------------------------------------------------------------------------
 
     @property
@@ -61,7 +66,7 @@ class BrokerCluster:
 
     def delivery(self, user: str) -> ConsumingPort:
         """See `BrokerPort`."""
-        return ClusterDelivery(self._tables, self._tokens, self.sessions, self._polls, user)
+        return ClusterDelivery(self._tables, self.tokens, self.sessions, self._polls, user)
 
     async def topic(self, name: str, user: str) -> Sequence[BrokerTopic]:
         """See `BrokerPort`."""
@@ -103,7 +108,7 @@ class BrokerCluster:
     def stored(self, broker: RemoteBroker, answer: Answer) -> StoredMessage:
         """What became of a message that a broker has stored; its tokens name the broker."""
         stored = questions.stored(answer.stored)
-        made = self._tokens.made
+        made = self.tokens.made
         transaction, recall = stored.transaction_id, stored.recall_handle
         return stored._replace(
             transaction_id=transaction if transaction == stored.message_id else made(broker.name, transaction),
@@ -130,4 +135,4 @@ class BrokerCluster:
 
     def _check(self, broker: RemoteBroker, asked: broker_pb2.Check) -> None:
         command = questions.check(asked)
-        self.sessions.ask(asked.session, command._replace(handle=self._tokens.made(broker.name, command.handle)))
+        self.sessions.ask(asked.session, command._replace(handle=self.tokens.made(broker.name, command.handle)))

@@ -116,6 +116,16 @@ def reading_core(choice: CoreChoice) -> RecordRun | None:
     return record_run
 
 
+def consumer_core(choice: CoreChoice) -> ConsumerCore | None:
+    """What serves RocketMQ 5 consumers; None where the core is not to be used, or not there."""
+    if choice is CoreChoice.NEVER or core_problem():
+        return None
+    from tandemmq.store.fronts.rocketmq5.compiled import ack_message
+    from tandemmq.store.fronts.rocketmq5.compiled.given_message import CompiledGivenMessage
+
+    return ConsumerCore(CompiledGivenMessage(), ack_message.read)
+
+
 @dataclass(frozen=True, slots=True)
 class CompiledCore:
     """What of the core a store uses; nothing where it is not to be used, or not there."""
@@ -183,8 +193,6 @@ def compiled_core(
     from tandemmq.store.fronts.native.compiled.batch_codec import CompiledBatchCodec
     from tandemmq.store.fronts.native.compiled.send_codec import CompiledSendCodec
     from tandemmq.store.fronts.remoting.compiled.send_frames import CompiledSendFrames
-    from tandemmq.store.fronts.rocketmq5.compiled import ack_message
-    from tandemmq.store.fronts.rocketmq5.compiled.given_message import CompiledGivenMessage
     from tandemmq.store.fronts.rocketmq5.compiled.send_message import CompiledSendMessage
     from tandemmq.store.log.compiled.appender import CompiledAppender
     from tandemmq.store.log.compiled.sync_thread import SyncThread
@@ -195,7 +203,7 @@ def compiled_core(
     appender = CompiledAppender(broker.store, broker.sender.store_host.packed, soon, broker.traffic.sent)
     sender = CompiledSender(broker.sender, appender)
     message = CompiledSendMessage(sender, broker.topics, takes_normal)
-    consumers = ConsumerCore(CompiledGivenMessage(), ack_message.read)
+    consumers = consumer_core(choice)
     codec, frames = CompiledSendCodec(sender), CompiledSendFrames(sender, cluster)
     link = CompiledLinkSends(sender, lambda text: host(text).packed)
     batches = CompiledBatchCodec(sender)
