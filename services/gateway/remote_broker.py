@@ -128,12 +128,23 @@ class RemoteBroker:
             if link.ended.done():
                 self.peer.gone(str(link.ended.result()))
                 return None
-            with contextlib.suppress(TandemError):
-                rival = await self._found(others)
-                if rival.epoch > link.epoch:
-                    self.peer.gone(f"it was replaced by {rival.address}")
-                    return rival
-                await rival.close()
+            rival = await self._rival(link, others)
+            if rival is None:
+                continue
+            if rival.epoch > link.epoch:
+                self.peer.gone(f"it was replaced by {rival.address}")
+                return rival
+            await rival.close()
+
+    async def _rival(self, link: BrokerLink, others: Sequence[str]) -> BrokerLink | None:
+        """A link to another master that says it is one; None where there is none, or the present link ends first."""
+        look = asyncio.create_task(self._found(others))
+        try:
+            await first_of(self.timers, (link.ended, look))
+        finally:
+            look.cancel()  # nothing, where it is done
+            await asyncio.wait({look})
+        return None if look.cancelled() or look.exception() is not None else look.result()
 
     async def _found(self, addresses: Sequence[str]) -> BrokerLink:
         """A link to the newest master that answers at these addresses. Raises BrokerAway, WrongBroker."""

@@ -8,6 +8,7 @@ import pytest
 
 from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.timers import LoopTimers
+from tandemmq.gateway import remote_broker
 from tandemmq.gateway.broker_link import BrokerLink
 from tandemmq.gateway.questions import Question
 from tandemmq.gateway.remote_broker import RemoteBroker
@@ -53,3 +54,32 @@ def test_a_lost_link_does_not_stop_the_loop_and_is_asked_about_on_the_next(monke
         await broker.stop()
 
     asyncio.run(dialled())
+
+
+async def test_a_link_that_is_lost_during_the_look_for_a_newer_master_is_made_again_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An address at which nobody answers is asked for seconds: the loss of the link is not to wait for that."""
+    monkeypatch.setattr(remote_broker, "RIVALS_SECONDS", 0.0)
+    broker = RemoteBroker("broker-a", ("one", "two"), cast(Any, None), "gateway", 1)
+    asked: list[str] = []
+
+    async def attempt(address: str) -> BrokerLink:
+        asked.append(address)
+        if address == "two":
+            await asyncio.Event().wait()
+        link = BrokerLink(cast(Any, Channel()), address, "gateway", lambda _: None, LoopTimers())
+        link.put = list[bytes]().append  # type: ignore[method-assign, assignment]
+        return link
+
+    monkeypatch.setattr(broker, "_try", attempt)
+    broker.start()
+    async with asyncio.timeout(30):
+        while broker.link is None or asked.count("two") < 2:
+            await broker.changed(0.01)
+        first = broker.link
+        first._over("it was lost")
+        while broker.link is first or broker.link is None:
+            await broker.changed(0.01)
+    assert asked.count("one") == 2
+    await broker.stop()
