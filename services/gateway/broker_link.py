@@ -168,15 +168,15 @@ class BrokerLink:
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
 
-    def tell(self, question: Question) -> None:
+    def tell(self, *questions: Question) -> None:
         """Say something that has no answer; nothing where the link has ended."""
         if not self.ended.done():
-            self._ask(question)
+            self._ask(*questions)
 
     # -- the stream -------------------------------------------------------------------------------------------------
 
-    def _ask(self, question: Question) -> None:
-        self.put(broker_pb2.LinkRequest(questions=(question,)).SerializeToString())
+    def _ask(self, *questions: Question) -> None:
+        self.put(broker_pb2.LinkRequest(questions=questions).SerializeToString())
 
     def put(self, request: bytes) -> None:
         """Send a LinkRequest, with all others of this turn."""

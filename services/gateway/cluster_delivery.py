@@ -44,8 +44,8 @@ class GatewayBatch:
     def _end(self, *, sent: bool) -> None:
         link, self._link = self._link, None
         if link is not None:
-            _end_receive(link, self._number, sent=sent)
-            link.tell(Question(credit=broker_pb2.Credit(bytes=self._size)))
+            ended = broker_pb2.EndReceive(id=self._number, sent=sent)
+            link.tell(Question(end_receive=ended), Question(credit=broker_pb2.Credit(bytes=self._size)))
 
 
 def _end_receive(link: BrokerLink, number: int, *, sent: bool) -> None:

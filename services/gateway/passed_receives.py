@@ -22,6 +22,7 @@ from tandemmq.gateway.cluster_delivery import GatewayBatch
 from tandemmq.gateway.questions import Answer, Question
 from tandemmq.gateway.remote_broker import RemoteBroker
 from tandemmq.rocketmq5.v2 import calls_pb2
+from tandemmq.store.delivery.port import GivenMessage
 from tandemmq.store.fronts.receives_of_turn import LARGE_BYTES, LATER_SECONDS, PlainWish
 from tandemmq.store.fronts.rocketmq5.caller import caller_of
 from tandemmq.store.fronts.rocketmq5.receiving import ReceiveCalls
@@ -106,14 +107,15 @@ class PassedReceives:
 
     def _heard(self, held: PassedReceive, broker: RemoteBroker, link: BrokerLink, answer: Answer | None) -> None:
         call, request, begun, known = held
-        given = None if answer is None else questions.given(answer.given)
-        if given is None or not given.messages:
+        if answer is None or not answer.given.messages:
             call.hand_over(request)
             return
-        made = self._cluster.tokens.made
-        messages = [one._replace(handle=made(broker.name, one.handle)) for one in given.messages]
-        assert answer is not None
-        batch = GatewayBatch(messages, link, answer.id, given.size)
+        begin = self._cluster.tokens.begin(broker.name)
+        messages = [
+            GivenMessage(one.topic, one.record, one.number, begin + one.handle, one.invisible_ms)
+            for one in answer.given.messages
+        ]
+        batch = GatewayBatch(messages, link, answer.id, answer.given.bytes)
         if call.gone:
             batch.release()
             return

@@ -24,10 +24,15 @@ class Tokens:
 
     def __init__(self, brokers: Iterable[str]) -> None:
         self._brokers: Mapping[str, str] = {tag_of(name): name for name in brokers}
+        self._begins = {name: f"{tag}{_SEPARATOR}" for tag, name in self._brokers.items()}
 
     def made(self, broker: str, own: str) -> str:
         """The token of what a broker calls `own`."""
-        return f"{tag_of(broker)}{_SEPARATOR}{own}"
+        return self._begins[broker] + own
+
+    def begin(self, broker: str) -> str:
+        """What all tokens of a broker begin with."""
+        return self._begins[broker]
 
     def read(self, token: str) -> tuple[str, str]:
         """A token's broker, and what that calls it. Raises UnknownToken."""

@@ -1,6 +1,7 @@
 """Receives at several brokers, answer by answer: what nobody takes goes back to its broker, with its credit."""
 
 import asyncio
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -32,9 +33,12 @@ class Brokers:
             broker.topics._known["t"] = TopicConfig("t", 2, 2)
             broker.groups._known["g"] = GroupConfig("g")
             link = BrokerLink(cast(Any, None), name, "gateway", broker._orphaned, LoopTimers())
-            link.tell = self.asked[name].append  # type: ignore[method-assign, assignment]
+            link.tell = partial(self._told, name)  # type: ignore[method-assign]
             link._ask = self.asked[name].append  # type: ignore[method-assign, assignment]
             broker.link = link
+
+    def _told(self, name: str, *questions: broker_pb2.Question) -> None:
+        self.asked[name] += questions
 
     def receive(self, wait_ms: int = 0) -> asyncio.Task[Batch]:
         return asyncio.create_task(cast(Any, self.cluster.delivery("").receive(Wish("g", "t", wait_ms=wait_ms))))
