@@ -68,14 +68,14 @@ protos: venv ## generate the Python code of the contracts under protos/
 
 constraints: ## renew constraints.txt from pyproject.toml (needs the uv command)
 	@{ sed '/^[^#]/,$$d' constraints.txt; \
-	uv pip compile pyproject.toml --quiet --extra spark --extra tracing --group dev --universal --python-version 3.11 --upgrade \
+	uv pip compile pyproject.toml --quiet --extra server --extra spark --extra tracing --group dev --universal --python-version 3.11 --upgrade \
 	    --generate-hashes --no-emit-index-url --no-annotate --no-header; } > constraints.new
 	@mv constraints.new constraints.txt
 
 bench: venv ## measure, beside Redis, NATS and RocketMQ where they are installed
 	$(BIN)/python -m bench $(ARGS)
 
-wheels: venv ## wheels with the compiled core, for x86-64 and aarch64, in dist/
+wheels: venv ## wheels with the compiled core for x86-64 and aarch64, and one without for the rest, in dist/
 	$(BIN)/python tools/build_wheels.py
 
 deb: wheels ## a Debian package of the broker for this machine's Python and processor, in dist/

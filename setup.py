@@ -1,9 +1,11 @@
 """Builds the compiled core where there is Cython and a C compiler; without them the package is whole all the same.
 
-Everything else about the package is in pyproject.toml.
+TANDEMMQ_PURE=1 leaves the core out, for a wheel that any machine takes. Everything else about the package is in
+pyproject.toml.
 """
 
 import hashlib
+import os
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -20,7 +22,9 @@ DIRECTIVES = {
 
 
 def extensions() -> list[Extension]:
-    """The modules of the core; none where Cython is missing."""
+    """The modules of the core; none where Cython is missing, or a wheel for any machine is made."""
+    if os.environ.get("TANDEMMQ_PURE"):
+        return []
     try:
         from Cython.Build import cythonize
     except ImportError:

@@ -303,6 +303,7 @@ def test_constraints_pin_with_hashes_and_name_no_address() -> None:
     pinned = {re.split(r"==", entry, maxsplit=1)[0].strip() for entry in entries if "--hash=sha256:" in entry}
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     asked = project["project"]["dependencies"] + project["dependency-groups"]["build"]
+    asked += project["project"]["optional-dependencies"]["server"]
     asked += [entry for entry in project["dependency-groups"]["dev"] if isinstance(entry, str)]
     names = {re.split(r"[<>=\[ ]", requirement, maxsplit=1)[0] for requirement in asked}
     assert names <= pinned

@@ -73,8 +73,8 @@ def wheel_in(directory: Path) -> Path:
 def install(home: Path, wheel: Path) -> None:
     """Makes the environment, which will live elsewhere with another Python of the same version."""
     venv.create(home, with_pip=False, symlinks=True)
-    pinned = [sys.executable, "tools/install_pinned.py", str(home), "--from", "pyproject.toml", "--without", "numba"]
-    subprocess.run(pinned, cwd=ROOT, check=True)
+    wanted = ("--from", "pyproject.toml", "--extra", "server", "--without", "numba")
+    subprocess.run([sys.executable, "tools/install_pinned.py", str(home), *wanted], cwd=ROOT, check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python")]
     subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-compile", "--no-index", str(wheel)], check=True)
     kernels = home / "lib" / f"python{_PYTHON}" / "site-packages" / "tandemmq" / "store" / "format" / "compiled"

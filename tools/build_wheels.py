@@ -1,10 +1,11 @@
-"""Builds wheels with the compiled core for this Python, for x86-64 and aarch64, and looks at what came out.
+"""Builds wheels with the compiled core for this Python, for x86-64 and aarch64, one without it, and looks at each.
 
     python tools/build_wheels.py [--into dist] [--compiler WHEEL]
 
 Each is built by the same compiler, which comes as a Python package (tools/compiler.txt) and is thrown away afterwards;
 it has the libraries of both processors, at the age that `GLIBC` says. So a wheel needs neither a machine of its own nor
-an old one. For other Pythons run it with those.
+an old one. For other Pythons run it with those. The one without a core is for all other machines and Pythons: there
+everything runs in Python. pip takes it where no other fits.
 """
 
 import argparse
@@ -27,7 +28,7 @@ GLIBC = (2, 28)
 MACHINES = {"x86_64": 62, "aarch64": 183}
 """By ELF's numbers."""
 
-_SOURCE = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "src", "services", "spark")
+_SOURCE = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE", "src", "services", "spark")
 _NEEDED = re.compile(rb"GLIBC_(\d+)\.(\d+)")
 _MACHINE_AT = 18
 """In the header of an ELF file."""
@@ -61,6 +62,8 @@ def main() -> None:
             wheel = build(machine, source, headers, compiler, given.into.resolve())
             modules = check(wheel, machine)
             print(f"{wheel.name}: {len(modules)} compiled modules, {wheel.stat().st_size / 1e6:.1f} MB")
+        wheel = build_pure(source, given.into.resolve())
+        print(f"{wheel.name}: in Python, {wheel.stat().st_size / 1e6:.1f} MB")
 
 
 def get_compiler(directory: Path, wheel: Path | None) -> Path:
@@ -121,6 +124,20 @@ def build(machine: str, source: Path, headers: Path, compiler: Path, into: Path)
     words = ["--quiet", "bdist_wheel", "--plat-name", tag, "--dist-dir", str(rooms)]
     subprocess.run([sys.executable, "setup.py", *words], cwd=source, env=environment, check=True)
     [made] = rooms.glob("*.whl")
+    return Path(shutil.move(made, into / made.name))
+
+
+def build_pure(source: Path, into: Path) -> Path:
+    """The wheel without a core. Raises UnfitWheel where it has compiled modules."""
+    rooms = source.parent / "any"
+    rooms.mkdir()
+    environment = {**os.environ, "TANDEMMQ_PURE": "1", "PYTHONWARNINGS": "ignore"}
+    words = ["--quiet", "bdist_wheel", "--bdist-dir", str(rooms / "built"), "--dist-dir", str(rooms)]
+    build_at = ["build", "--build-base", str(rooms / "base")]
+    subprocess.run([sys.executable, "setup.py", *build_at, *words], cwd=source, env=environment, check=True)
+    [made] = rooms.glob("*-py3-none-any.whl")
+    if compiled := compiled_modules(made):
+        raise UnfitWheel(f"{made.name} has compiled modules: {compiled[0].name}")
     return Path(shutil.move(made, into / made.name))
 
 

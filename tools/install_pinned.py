@@ -3,7 +3,7 @@
 pip checks hashes of a whole file, and the file here holds what developers and Spark need too (2 GB). So packages are
 installed level by level: those asked for, then those that they ask for. The environment needs no pip of its own.
 
-    python tools/install_pinned.py ENVIRONMENT [--from pyproject.toml] [--without NAME]... [NAME...]
+    python tools/install_pinned.py ENVIRONMENT [--from pyproject.toml [--extra NAME]...] [--without NAME]... [NAME...]
 """
 
 import argparse
@@ -29,13 +29,21 @@ def main() -> None:
     parser.add_argument("environment", type=Path, help="a virtual environment, of this Python")
     parser.add_argument("names", nargs="*", help="packages")
     parser.add_argument("--from", dest="project", type=Path, help="and the dependencies of this pyproject.toml")
+    parser.add_argument("--extra", action="append", default=[], help="and those of one of its extras")
     parser.add_argument("--without", action="append", default=[], help="a package to leave out, whoever asks for it")
     parser.add_argument("--constraints", type=Path, default=Path("constraints.txt"))
     given = parser.parse_args()
     wanted = set(given.names)
     if given.project is not None:
-        wanted.update(tomllib.loads(given.project.read_text())["project"]["dependencies"])
+        wanted.update(dependencies(given.project, given.extra))
     install(given.environment, names_of(wanted), read_pins(given.constraints), names_of(given.without))
+
+
+def dependencies(project: Path, extras: Iterable[str]) -> list[str]:
+    """What a pyproject.toml asks for, with extras that name no others. KeyError: there is no such extra."""
+    told = tomllib.loads(project.read_text())["project"]
+    lists = [told["dependencies"], *(told["optional-dependencies"][extra] for extra in extras)]
+    return [str(one) for names in lists for one in names]
 
 
 def install(environment: Path, names: set[str], pins: Mapping[str, str], without: set[str]) -> None:

@@ -1,5 +1,6 @@
 """The `tandem` command: what a person has in the hand.
 
+    entry.py        what a terminal runs; where only the client is installed it says what installs the rest
     main.py         the command, and the one place where an error becomes a line and an exit code
     commands.py     where each command is; it is imported when it is asked for
     plain_values.py values that are taken as they are, without pydantic

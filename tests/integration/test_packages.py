@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800), pytest.mark.xdist_group("packages")]
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+MOST_OF_A_WHEEL = 8_000_000
 ASKED = "from tandemmq.store.compiled_core import core_problem; print(core_problem())"
 
 
@@ -40,7 +41,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def wheels(directory: Path) -> dict[str, Path]:
     """By processor."""
-    return {path.stem.rpartition("_2_28_")[2]: path for path in directory.glob("tandemmq-*.whl")}
+    return {path.stem.rpartition("_2_28_")[2]: path for path in directory.glob("tandemmq-*-manylinux_*.whl")}
 
 
 def test_wheels_have_the_core_for_their_processor_and_an_old_c_library(wheels: dict[str, Path], tmp_path: Path) -> None:
@@ -49,11 +50,19 @@ def test_wheels_have_the_core_for_their_processor_and_an_old_c_library(wheels: d
         modules = build_wheels.check(wheel, machine)
         assert {one.machine for one in modules} == {build_wheels.MACHINES[machine]}
         assert max(one.glibc for one in modules) <= (2, 28)
+        assert wheel.stat().st_size < MOST_OF_A_WHEEL
     with pytest.raises(build_wheels.UnfitWheel, match="another processor"):
         build_wheels.check(wheels["aarch64"], "x86_64")
     if platform.machine() in wheels:
         zipfile.ZipFile(wheels[platform.machine()]).extractall(tmp_path)
         assert run(sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {ASKED}").strip() == ""
+
+
+def test_other_machines_get_one_without_the_core(directory: Path, tmp_path: Path) -> None:
+    [wheel] = directory.glob("tandemmq-*-py3-none-any.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    told = run(sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {ASKED}")
+    assert told.strip() == "it is not built for this Python"
 
 
 @pytest.mark.skipif(not all(map(shutil.which, ("dpkg-deb", "ld"))), reason="no dpkg-deb, or no linker")

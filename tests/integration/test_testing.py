@@ -69,7 +69,7 @@ def test_the_example_without_pytest_works(tmp_path: Path) -> None:
 def test_pip_finds_the_plugin() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["entry-points"]["pytest11"] == {"tandemmq": "tandemmq.testing.plugin"}
-    assert project["optional-dependencies"]["testing"] == ["pytest>=8"]
+    assert project["optional-dependencies"]["testing"] == ["tandemmq[server]", "pytest>=8"]
 
 
 def test_the_plugin_is_cheap() -> None:

@@ -29,6 +29,9 @@ _WRONG_USAGE = (Kind.MISCONFIGURED, Kind.INVALID)
 """Errors that are found out here, from options, settings and the files that they name."""
 
 
+_OF_SPARK = ("jinja2", "matplotlib", "pandas", "py4j", "pyarrow", "pyspark")
+"""Packages that come with the extra of that name; others that commands need come with `server`."""
+
 _IN_WORDS = {
     "Input should be a valid integer, unable to parse string as an integer": "it must be a whole number",
     "Input should be a valid number, unable to parse string as a number": "it must be a number",
@@ -122,9 +125,10 @@ def unexpected(error: Exception) -> Failure:
     """An error that nobody foresaw: one line for the user, the traceback in a file for the report."""
     if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("tandemmq"):
         package = error.name.partition(".")[0]
+        extra = "spark" if package in _OF_SPARK else "server"
         return Failure(
-            f"the Python package {package} is not installed, and this command needs it (pip install 'tandemmq[spark]'; "
-            "in a clone of the sources, make venv)"
+            f"the Python package {package} is not installed, and this command needs it (pip install "
+            f"'tandemmq[{extra}]'; in a clone of the sources, make venv)"
         )
     if isinstance(error, OSError) and error.filename is not None:
         cure = cure_of(error)

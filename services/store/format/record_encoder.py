@@ -4,10 +4,8 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final
 
-from isal.isal_zlib import crc32
-
 from tandemmq.store.format import properties as props
-from tandemmq.store.format.crc import CRC_MASK, crc31
+from tandemmq.store.format.crc import CRC_MASK, crc31, crc32
 from tandemmq.store.format.errors import FormatError
 from tandemmq.store.format.host import V4_SIZE, V6_SIZE
 from tandemmq.store.format.message import Message

@@ -1,13 +1,18 @@
 """What is told of errors that nobody foresaw."""
 
+import pytest
+
 from tandemmq.cli.talk.failures import unexpected
 
 
-def test_a_package_that_is_missing_is_told_with_what_installs_it() -> None:
+@pytest.mark.parametrize(
+    ("module", "extra"), [("llvmlite.binding", "server"), ("uvloop", "server"), ("pyspark.sql", "spark")]
+)
+def test_a_package_that_is_missing_is_told_with_what_installs_it(module: str, extra: str) -> None:
     """An audit needs more than a broker does."""
-    told = unexpected(ModuleNotFoundError("No module named 'llvmlite.binding'", name="llvmlite.binding")).message
-    assert "the Python package llvmlite is not installed" in told
-    assert "pip install 'tandemmq[spark]'" in told
+    told = unexpected(ModuleNotFoundError(f"No module named '{module}'", name=module)).message
+    assert f"the Python package {module.partition('.')[0]} is not installed" in told
+    assert f"pip install 'tandemmq[{extra}]'" in told
     assert "make venv" in told
 
 
