@@ -40,6 +40,12 @@ class NotTheMaster(MetasyncError):
 
     kind = Kind.WRONG_ROLE
 
+    def __init__(self, message: str, master_address: str) -> None:
+        """`master_address`: where the master's metasync is; empty where this node's settings do not say it."""
+        at = f" at {master_address}" if master_address else ""
+        super().__init__(message, remedy=f"Make the change on the master{at}.")
+        self.master_address = master_address
+
 
 class DocumentNotSaved(MetasyncError):
     """The disk refused the new table; the old one stands, in memory too."""

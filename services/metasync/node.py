@@ -38,6 +38,7 @@ class OwnNode:
         self.broker = settings.broker_name
         self.cluster = settings.broker_cluster_name
         self.master_address = settings.metasync_remoting_master_address or settings.metasync_master_address
+        self._leads_to = "" if settings.metasync_remoting_master_address else settings.metasync_master_address or ""
         self.auto_create_groups = settings.auto_create_subscription_group
         self._keeper = keeper
         self._timers: Timers = timers or LoopTimers()
@@ -49,6 +50,10 @@ class OwnNode:
         self._store = settings.store_service_address
         self._stores = stores
         self._pause = settings.role_poll_interval / 1000
+
+    def check_master(self, standing: Standing | None = None) -> None:
+        """Whether changes may be made here, by what counts now or by another standing. Raises NotTheMaster."""
+        (standing or self.standing).check_master(self.master_address, self._leads_to)
 
     @property
     def tasks(self) -> list["asyncio.Future[None]"]:

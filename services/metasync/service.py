@@ -61,7 +61,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
 
     async def DeleteTopics(self, request: pb.DeleteTopicsRequest, context: Context) -> pb.DeleteTopicsResponse:
         """Delete topics and what consumers committed to them."""
-        self.node.standing.check_master(self.node.master_address)
+        self.node.check_master()
         valid.check_names("topic", request.names)
         for name in request.names:
             valid.check_not_system(name, "delete")
@@ -92,7 +92,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
 
     async def DeleteGroups(self, request: pb.DeleteGroupsRequest, context: Context) -> pb.DeleteGroupsResponse:
         """Delete groups and, unless told otherwise, their offsets."""
-        self.node.standing.check_master(self.node.master_address)
+        self.node.check_master()
         valid.check_names("group", request.names)
         deleted, content = await self._delete(self.keeper.groups, request.names)
         if not request.keep_offsets:
@@ -105,13 +105,13 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         """Commit consumer offsets; on a slave they wait to be handed over."""
         standing = self.node.standing
         if request.reset or standing.role is NodeRole.FENCED:
-            standing.check_master(self.node.master_address)
+            self.node.check_master(standing)
         _check_commits(request.commits)
         if standing.role is NodeRole.MASTER:
             await self._create_groups(request.commits)
             standing = self.node.standing  # another one may be the master by now
             if standing.role is NodeRole.FENCED:
-                standing.check_master(self.node.master_address)
+                self.node.check_master(standing)
         on_slave = standing.role is not NodeRole.MASTER
         changed: set[str] = set()
         results = [self._commit(commit, request.reset, on_slave, changed) for commit in request.commits]
@@ -149,7 +149,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
 
     async def DeleteOffsets(self, request: pb.DeleteOffsetsRequest, context: Context) -> pb.DeleteOffsetsResponse:
         """Delete a group's offsets."""
-        self.node.standing.check_master(self.node.master_address)
+        self.node.check_master()
         valid.check_group_name(request.group)
         if request.topic:
             valid.check_topic_name(request.topic)
@@ -168,7 +168,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
 
     async def PutDelayOffsets(self, request: pb.PutDelayOffsetsRequest, context: Context) -> pb.PutDelayOffsetsResponse:
         """Set delay offsets."""
-        self.node.standing.check_master(self.node.master_address)
+        self.node.check_master()
         valid.check_names("level", [str(one.level) for one in request.offsets])
         for one in request.offsets:
             valid.check_number("level", one.level, 1, (1 << 31) - 1)
@@ -226,7 +226,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         existing: list[str] = []
 
         def plan() -> Change | None:
-            self.node.standing.check_master(self.node.master_address)
+            self.node.check_master()
             before = table.content.entries
             entries = {message.name: entry_of(message, before.get(message.name)) for message in messages}
             if create_only:
@@ -240,7 +240,7 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         gone: list[str] = []
 
         def plan() -> Change | None:
-            self.node.standing.check_master(self.node.master_address)
+            self.node.check_master()
             gone.extend(name for name in names if name in table.content.entries)
             return table.delete(gone, self.keeper.stamp())
 

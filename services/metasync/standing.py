@@ -48,13 +48,13 @@ class Standing(NamedTuple):
     epoch: int = 0
     source: str = "settings"
 
-    def check_master(self, master_address: str | None) -> None:
-        """Whether changes may be made here. Raises NotTheMaster."""
+    def check_master(self, master_address: str | None, leads_to: str = "") -> None:
+        """Whether changes may be made here. Raises NotTheMaster, with `leads_to`: the other node's metasync."""
         if self.role is NodeRole.SLAVE:
             where = f"of {master_address}" if master_address else "(its metasyncMasterAddress is not set)"
-            raise NotTheMaster(f"This node is a slave {where}.", remedy="Make the change on the master.")
+            raise NotTheMaster(f"This node is a slave {where}.", leads_to)
         if self.role is NodeRole.FENCED:
-            raise NotTheMaster("A newer master has replaced this node.", remedy="Make the change on the newer master.")
+            raise NotTheMaster("A newer master has replaced this node.", leads_to)
 
 
 def configured(role: BrokerRole) -> Standing:

@@ -11,6 +11,7 @@ import grpc
 
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.guard import MASTER_KEY
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
 from tandemmq.store.broker.local_table import LocalTable
@@ -107,10 +108,22 @@ class MetasyncEdits:
         self._groups.change([], [name], self._groups.version)
 
     async def _told(self, call: Callable[[Any], Any]) -> None:
-        """Raises NotChanged."""
+        """Tell metasync, or the master's, where this one is a slave's and names it. Raises NotChanged."""
+        address, master = self._address, await self._ask(self._address, call)
+        if master and master != address:
+            address, master = master, await self._ask(master, call)
+        if master is not None:
+            raise NotChanged(f"metasync at {address} is not the master's.", remedy="Make the change on the master.")
+
+    async def _ask(self, address: str, call: Callable[[Any], Any]) -> str | None:
+        """None: it is done. Else whom it names, who may make changes; empty: it knows nobody. Raises NotChanged."""
         try:
-            async with self._dialer.channel(self._address) as opened:
+            async with self._dialer.channel(address) as opened:
                 stub: Any = metadata_pb2_grpc.MetadataStub(opened)
                 await call(stub)
         except grpc.aio.AioRpcError as error:
-            raise NotChanged(f"metasync at {self._address}: {error.details()}") from error
+            for key, value in error.trailing_metadata() or ():
+                if key == MASTER_KEY:
+                    return str(value)
+            raise NotChanged(f"metasync at {address}: {error.details()}") from error
+        return None

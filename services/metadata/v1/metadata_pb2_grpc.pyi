@@ -8,7 +8,8 @@ Topics and groups are on disk before a change is answered. Offsets are written e
 flushDelayOffsetInterval (10 s), and when the service stops: a kill -9 loses what was committed since.
 
   INVALID_ARGUMENT     a name, number or text breaks a rule; the message says which. Nothing of the request was done
-  FAILED_PRECONDITION  this node is a slave (the message names its master), or a master that was fenced by a newer one
+  FAILED_PRECONDITION  this node is a slave, or a master that was fenced by a newer one. The trailing metadata `tandem-master` is the
+                       metasync of the other node, host:port, and empty if this one does not know it: make the change there
   ALREADY_EXISTS       never: `create_only` leaves what exists as it is, and says so
   NOT_FOUND            never: what does not exist is left out of an answer, or marked in it
   PERMISSION_DENIED    a system topic that only brokers change

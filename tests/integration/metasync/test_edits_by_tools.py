@@ -97,3 +97,19 @@ def test_nothing_changes_while_metasync_is_away(node: Node) -> None:
         assert "before" in node.metasync.names()
         make_topic(client, "meanwhile")
         assert "meanwhile" in node.metasync.names()
+
+
+def test_a_slave_s_store_makes_changes_at_the_master_s_metasync(node: Node, tmp_path: Path) -> None:
+    slave = Node(tmp_path / "slave", "SLAVE")
+    slave.store.settings |= {"remoting_mode": "on", "listen_port": 0, "broker_name": "broker-a"}
+    slave.metasync.settings["metasync_master_address"] = node.metasync.address
+    try:
+        slave.start()
+        with client_of(slave.store) as client:
+            make_topic(client, "led", read=2, write=3, perm=6)
+            assert topic_of(node.metasync, "led").write_queues == 3
+            wait_until(lambda: "led" in slave.metasync.names(), "copied from the master's")
+            client.ask(code.DELETE_TOPIC_IN_BROKER, {"topic": "led"})
+            assert "led" not in node.metasync.names()
+    finally:
+        slave.kill()

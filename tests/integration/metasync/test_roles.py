@@ -79,6 +79,13 @@ def refuses_changes(process: MetasyncProcess) -> bool:
     return False
 
 
+def named_master(process: MetasyncProcess) -> str:
+    """Whom the refusal of a change names."""
+    with process.stub() as stub, pytest.raises(grpc.RpcError, match="Make the change on the master") as refused:
+        stub.PutTopics(pb.PutTopicsRequest(topics=[pb.TopicConfig(name="refused")]))
+    return next(str(one.value) for one in refused.value.trailing_metadata() if one.key == "tandem-master")
+
+
 def test_promotion_and_demotion(roles: tuple[Role, Role], pair: tuple[MetasyncProcess, MetasyncProcess]) -> None:
     a, b = pair
     wait_until(lambda: role_of(a) == ("MASTER", 1, "store"), "the store is a master")
@@ -87,10 +94,12 @@ def test_promotion_and_demotion(roles: tuple[Role, Role], pair: tuple[MetasyncPr
     commit(a, "first", "g", 10)
     in_step(a, b)
     assert refuses_changes(b)
+    assert named_master(b) == a.address
 
     roles[0].become(replica_log_pb2.ASYNC_MASTER, 1, fenced_by=2)
     wait_until(lambda: role_of(a)[0] == "FENCED", "fenced")
     assert refuses_changes(a)
+    assert named_master(a) == b.address
     roles[1].become(replica_log_pb2.SYNC_MASTER, 2)
     wait_until(lambda: role_of(b) == ("MASTER", 2, "store"), "promoted")
     put(b, "second")
