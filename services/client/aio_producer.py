@@ -56,7 +56,7 @@ class Producer:
     """Sends to one broker. Use it as `async with Producer(...) as producer:`.
 
     Every send is tried again, at each address in turn, until it is stored or `keep_trying` seconds are over; its
-    UNIQ_KEY stays the same, by which the broker knows a message that it has already (setting deduplicationWindow).
+    UNIQ_KEY stays the same, by which the broker knows a message that it has already (setting repeatedSendWindow).
     Raises Refused if the store refuses; StoreUnreachable, NotMaster, Recovering, NotTaken if no store could take it in
     time; NotReplicated, NotDurable if it is stored and less safe than it should be, unless `any_status` is True: then
     the receipt says so.
@@ -205,7 +205,7 @@ class Producer:
     async def _store(self, message: Outgoing) -> Sent:
         answer = await self._cluster.call(
             lambda stubs: stubs.store.Send,
-            send_request(message, False),
+            send_request(message, False, repeatable=True),
             store_pb2.SendResponse,
             keep_trying=self._keep_trying,
         )
@@ -214,7 +214,7 @@ class Producer:
     async def _store_all(self, messages: Sequence[Outgoing]) -> list[Sent]:
         answer = await self._cluster.call(
             lambda stubs: stubs.store.SendBatch,
-            batch_request(messages, False),
+            batch_request(messages, False, repeatable=True),
             store_pb2.SendBatchResponse,
             keep_trying=self._keep_trying,
         )

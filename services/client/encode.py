@@ -32,8 +32,8 @@ class Outgoing:
         if isinstance(self.keys, str):
             object.__setattr__(self, "keys", (self.keys,) if self.keys else ())
 
-    def to_proto(self) -> message_pb2.Message:
-        """The message of the contract."""
+    def to_proto(self, *, repeatable: bool = False) -> message_pb2.Message:
+        """The message of the contract. `repeatable`: its UNIQ_KEY is of this send alone."""
         return message_pb2.Message(
             topic=self.topic,
             queue_id=self.queue_id,
@@ -42,6 +42,7 @@ class Outgoing:
             keys=self.keys,
             properties=self.properties,
             flag=self.flag,
+            repeatable=repeatable,
         )
 
     def all_properties(self, now_ms: int) -> dict[str, str]:

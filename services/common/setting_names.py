@@ -17,7 +17,7 @@ NAMES = {
         maxMsgsNumBatch maxPullBytes maxPullMessages maxReceiveMessages messageDelayLevel messageIndexEnable
         metasyncAddress metasyncTlsTrustCertPath minInSyncReplicas minInvisibleTimeMillsForRecv namesrvAddr
         offsetCheckInSlave prefaultBytes readUnCommitted registerBrokerTimeoutMills registerNameServerPeriod
-        remotingMaxConnections remotingMode rocketmq5DeduplicationWindow scrubBytesPerSecond sendStreamWindow
+        remotingMaxConnections remotingMode repeatedSendWindow scrubBytesPerSecond sendStreamWindow
         serverChannelMaxIdleTimeSeconds slaveReadEnable slaveTimeout storePathCommitLog storePathRootDir
         syncFlushTimeout timerMaxDelaySec timerPrecisionMs timerWheelEnable tlsMode traceTopicEnable
         transactionCheckInterval transactionCheckMax transactionTimeOut verifyWholeLogOnStart

@@ -173,7 +173,7 @@ def names_link(settings: StoreSettings, broker: Broker) -> NamesLink:
 
 def _duplicates(settings: StoreSettings, store: MessageStore, finder: Finder) -> DuplicateWindow | None:
     """The window in which copies are recognized, if there is one."""
-    of_all, of_repeatable = settings.deduplication_window, settings.rocketmq5_deduplication_window
+    of_all, of_repeatable = settings.deduplication_window, settings.repeated_send_window
     if not (of_all or of_repeatable):
         return None
     most = MOST_REMEMBERED if of_all else MOST_REPEATABLE

@@ -223,15 +223,16 @@ class StoreSettings(LogSettings, RemotingSettings, ClientPortSettings):
     deduplication_window: int = setting(
         0,
         "Ours: a message whose topic and UNIQ_KEY were stored within this time is not stored again: its sender gets "
-        "the place of the first. 0: every message is stored, but for rocketmq5DeduplicationWindow.",
+        "the place of the first. 0: every message is stored, but for repeatedSendWindow.",
         unit="ms",
         low=0,
         high=3_600_000,
     )
-    rocketmq5_deduplication_window: int = setting(
-        30_000,
-        "Ours: the same for messages of official RocketMQ 5 clients, where deduplicationWindow is 0. They give each "
-        "send an id of its own, and repeat it after a time-out. 0: every message is stored.",
+    repeated_send_window: int = setting(
+        60_000,
+        "Ours: the same for messages of official RocketMQ 5 clients and of the Producer of tandemmq.client, where "
+        "deduplicationWindow is 0. They give each send an id of its own, and repeat it when no answer comes. 0: every "
+        "message is stored.",
         unit="ms",
         low=0,
         high=3_600_000,

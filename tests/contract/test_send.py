@@ -47,6 +47,23 @@ def test_a_message_is_where_its_receipt_says_also_after_a_restart(
         assert after.queue_offset == 3
 
 
+def test_a_repeatable_message_is_stored_once(stub: StoreStub) -> None:
+    """One whose sender says so. The same key twice is meant, where nobody says so."""
+
+    def send(repeatable: bool) -> store_pb2.SendReceipt:
+        message = Message(
+            topic="repeated", queue_id=0, properties={"UNIQ_KEY": f"k{repeatable}"}, repeatable=repeatable
+        )
+        return stub.Send(store_pb2.SendRequest(message=message)).receipt
+
+    first = send(True)
+    assert send(True) == first
+    assert [send(False).queue_offset for _ in range(2)] == [1, 2]
+    message = Message(topic="repeated", properties={"UNIQ_KEY": "kTrue"}, repeatable=True)
+    batch = stub.SendBatch(store_pb2.SendBatchRequest(messages=[message])).receipts[0]
+    assert batch.queue_offset == first.queue_offset
+
+
 def test_queues_are_taken_in_turn(client: StoreClient) -> None:
     receipts = [client.send("turns", b"") for _ in range(8)]
     assert [receipt.queue_id for receipt in receipts] == [0, 1, 2, 3, 0, 1, 2, 3]

@@ -79,6 +79,7 @@ class Message(_message.Message):
     BORN_TIMESTAMP_FIELD_NUMBER: _builtins.int
     BORN_HOST_FIELD_NUMBER: _builtins.int
     RECONSUME_TIMES_FIELD_NUMBER: _builtins.int
+    REPEATABLE_FIELD_NUMBER: _builtins.int
     topic: _builtins.str
     """1 to 127 bytes (255 for `%RETRY%` and `%DLQ%` topics) of `a-z A-Z 0-9 % | - _`.
     System topics (SCHEDULE_TOPIC_XXXX, RMQ_SYS_TRANS_HALF_TOPIC, ...) are written by the broker only: PERMISSION_DENIED.
@@ -104,6 +105,10 @@ class Message(_message.Message):
     """Where the message was made: `1.2.3.4:5678` or `[::1]:5678`. Empty: the peer of this connection. For proxies."""
     reconsume_times: _builtins.int
     """How often consumers have given the message back, for retry topics; 0 or more."""
+    repeatable: _builtins.bool
+    """Its UNIQ_KEY is of this send alone, and whoever hears no answer sends it again. A message with the same topic and key that
+    was stored within `repeatedSendWindow` is this one: it is not stored again, and the receipt is that of the first.
+    """
     @_builtins.property
     def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Keys by which QueryMessage finds the message; the same as the property KEYS, whose text is these joined by a space.
@@ -136,10 +141,11 @@ class Message(_message.Message):
         born_timestamp: _builtins.int = ...,
         born_host: _builtins.str = ...,
         reconsume_times: _builtins.int = ...,
+        repeatable: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_queue_id", b"_queue_id", "queue_id", b"queue_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_queue_id", b"_queue_id", "body", b"body", "born_host", b"born_host", "born_timestamp", b"born_timestamp", "flag", b"flag", "keys", b"keys", "properties", b"properties", "queue_id", b"queue_id", "reconsume_times", b"reconsume_times", "sys_flag", b"sys_flag", "tag", b"tag", "topic", b"topic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_queue_id", b"_queue_id", "body", b"body", "born_host", b"born_host", "born_timestamp", b"born_timestamp", "flag", b"flag", "keys", b"keys", "properties", b"properties", "queue_id", b"queue_id", "reconsume_times", b"reconsume_times", "repeatable", b"repeatable", "sys_flag", b"sys_flag", "tag", b"tag", "topic", b"topic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__queue_id: _TypeAlias = _typing.Literal["queue_id"]  # noqa: Y015
     _WhichOneofArgType__queue_id: _TypeAlias = _typing.Literal["_queue_id", b"_queue_id"]  # noqa: Y015

@@ -1,6 +1,7 @@
 """The producer: sends that are tried again, at the address that answers; order; transactions."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tandemmq.client import Consumer, Outgoing, Producer, RequestFailed, StoreUnreachable, aio
 from tests.contract.store_process import StoreProcess
 from tests.faults.pair_process import free_port
+from tests.faults.proxy import Proxy
 
 
 def test_what_is_sent_is_there(store: StoreProcess) -> None:
@@ -30,6 +32,29 @@ def test_the_address_that_answers_is_found(store: StoreProcess) -> None:
             message = consumer.receive(30)
             assert message is not None
             message.ack()
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_send_whose_answer_is_lost_is_stored_once(store: StoreProcess, batch: bool) -> None:
+    """As the settings are: the producer tries again, and hears where the first try was stored."""
+    topic = f"lost-answer-{batch}"
+
+    def send(body: bytes) -> str:
+        one = Outgoing(topic, body, queue_id=0)
+        receipt = producer.send_batch([one])[0] if batch else producer.send(topic, body, queue_id=0)
+        return receipt.unique_key
+
+    with Proxy(store.address) as proxy, Producer(proxy.address) as producer, store.client() as client:
+        send(b"first")
+        proxy.down.stalled = True
+        with ThreadPoolExecutor(1) as thread:
+            sending = thread.submit(send, b"once")
+            (stored,) = client.pull(topic, 0, 1, wait_seconds=60).records
+            proxy.reset()
+            proxy.down.stalled = False
+            assert sending.result(60) == stored.unique_key
+        assert send(b"last") != stored.unique_key
+        assert [record.body for record in client.pull(topic, 0, 0).records] == [b"first", b"once", b"last"]
 
 
 def test_nobody_answers() -> None:

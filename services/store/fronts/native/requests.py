@@ -42,6 +42,7 @@ def new_message(message: message_pb2.Message, peer: Host) -> NewMessage:
         message.sys_flag,
         message.born_timestamp,
         message.reconsume_times,
+        repeatable=message.repeatable,
     )
 
 

@@ -24,6 +24,7 @@ _PROPERTY: cython.int = 6 << 3 | 2
 _FLAG: cython.int = 7 << 3
 _SYS_FLAG: cython.int = 8 << 3
 _BORN: cython.int = 9 << 3
+_REPEATABLE: cython.int = 12 << 3
 # Of SendRequest.
 _MESSAGE: cython.int = 1 << 3 | 2
 _NO_WAIT: cython.int = 2 << 3
@@ -149,6 +150,8 @@ class CompiledSendCodec:
             self._sender.plain.sys_flag = cython.cast(cython.int, value)
         elif field == _BORN and not value >> 63:
             self._sender.plain.born_timestamp = cython.cast(int64_t, value)
+        elif field == _REPEATABLE:
+            self._sender.repeatable = value != 0
         else:
             return -1
         return at
