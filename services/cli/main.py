@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tandemmq.cli.commands import RootGroup, calls_cluster
+from tandemmq.cli.entry import show_version
 from tandemmq.cli.talk.contexts import ADDRESSES, CONTEXT, SECRET_HOSTS, SERVER, choose, variables_of
 from tandemmq.cli.talk.failures import (
     FAILED,
@@ -43,9 +44,7 @@ _SELDOM = 50_000
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        print(f"tandem {version('tandemmq')}")
+        show_version()
         raise typer.Exit
 
 

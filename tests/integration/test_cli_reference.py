@@ -124,6 +124,14 @@ def test_the_list_of_commands_is_not_cut_off() -> None:
             assert "..." not in told.replace("[ARGS]...", ""), name
 
 
+def test_the_version_is_quick_because_the_command_is_not_imported() -> None:
+    program = "import sys, tandemmq.cli.entry as entry; sys.argv[1:] = ['--version']; entry.main(); print(*sys.modules)"
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    version, loaded = outcome.stdout.splitlines()
+    assert version.startswith("tandem ")
+    assert not {"typer", "tandemmq.cli.main"} & set(loaded.split())
+
+
 def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
     program = "import sys, tandemmq.cli.main; print(' '.join(sys.modules))"
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

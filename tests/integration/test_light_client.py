@@ -111,6 +111,10 @@ def test_its_command_says_what_installs_the_rest(python: Path) -> None:
     assert "tandemmq[server]" in json.loads(told)["error"]["message"]
 
 
+def test_its_command_tells_the_version(python: Path) -> None:
+    assert run(python.with_name("tandem"), "--version").stdout.startswith("tandem ")
+
+
 def test_each_module_of_the_client_can_be_imported(python: Path) -> None:
     """But for two, which are for programs that have Prometheus or OpenTelemetry."""
     program = (

@@ -12,8 +12,8 @@ import typer
 
 from tandemmq.cli.messaging.messages import as_json, say_message
 from tandemmq.cli.talk.connection import connect
-from tandemmq.cli.talk.failures import INTERRUPTED
-from tandemmq.cli.talk.moments import FORMS, parse_moment
+from tandemmq.cli.talk.failures import INTERRUPTED, WrongUsage
+from tandemmq.cli.talk.moments import FORMS, BadMoment, parse_moment
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Address, Json, Topic, WithBody
 from tandemmq.cli.talk.output import Output
 from tandemmq.common.backoff import Backoff
@@ -100,7 +100,11 @@ def _starts(client: "StoreClient", topic: str, queue: str, begin: str) -> dict[i
     if queue != "all" and not queue.isdecimal():
         raise typer.BadParameter(f"{queue!r} is neither a number nor `all`", param_hint="--queue")
     is_time = begin not in ("min", "max") and not (begin.isdecimal() and len(begin) < len("1000000000000"))
-    moment = parse_moment(begin) if is_time else None
+    try:
+        moment = parse_moment(begin) if is_time else None
+    except BadMoment:
+        said = f"{begin!r} is no place in a queue; write a queue offset (0, 1, ...), min, max, or a time: {FORMS}"
+        raise WrongUsage(said) from None
     queues = client.offsets(topic, None if queue == "all" else int(queue), timestamp_ms=moment)
 
     def start(one: "QueueOffsets") -> int:

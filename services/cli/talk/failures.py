@@ -37,6 +37,7 @@ _IN_WORDS = {
     "Input should be a valid number, unable to parse string as a number": "it must be a number",
     "Input should be": "it must be",
     "Value error, ": "",
+    "Got unexpected extra argument(s)": "too many words (a text with spaces is one word in quotes):",
 }
 _PARSER_WORDS = re.compile("|".join(map(re.escape, _IN_WORDS)))
 """What the parser of command lines says, which no person would."""
