@@ -10,9 +10,11 @@ from itertools import product
 from bench.groups.admin import CALLS, CONSOLE, SERVICES
 from bench.groups.classic import NEWEST
 from bench.groups.growth import LARGE, SMALL
+from bench.groups.hour import HOUR
 from bench.groups.mixed import MIXED
 from bench.groups.replication import BARE, BARE_COLD
 from bench.groups.spark import READ, SEQUENTIAL, START, TWO
+from bench.groups.start import COMMANDS, NODE
 from bench.groups.watched import ALONE, WATCHED
 from bench.model import Results
 from bench.peers.rocketmq_pair import VERSIONS, pair_name
@@ -201,6 +203,20 @@ def standings(results: Results) -> list[GoalStanding]:
         add("3.9", what, model.gain(CORES_GOAL), 0.8 * CORES_GOAL)
     add("3.11", "start to the first answer", value("start.empty", embedded, "seconds"), 1, at_most=True, unit="s")
     add("3.11", "idle memory", value("start.empty", embedded, "rss_mb"), 100, at_most=True, unit="MB")
+    add(
+        "17.1",
+        "start of `tandem up` to the first answer",
+        value("start.node", NODE, "seconds"),
+        1,
+        at_most=True,
+        unit="s",
+    )
+    add("17.1", "anonymous memory of `tandem up`", value("start.node", NODE, "anon_mb"), 120, at_most=True, unit="MB")
+    for shown in COMMANDS:
+        most = 0.15 if shown == "--version" else 0.3
+        used = value("start.calls", f"tandem {shown}", "cpu_us")
+        reached = None if used is None else used / 1e6
+        add("17.2", f"CPU of `tandem {shown}`", reached, most, at_most=True, unit="s")
     add("3.12", "start as the store grows", ratio("growth.start", LARGE, SMALL, "seconds"), 1.2, at_most=True)
     add("3.12", "send p99 as the store grows", ratio("growth.send", LARGE, SMALL, "p99_us"), 1.2, at_most=True)
     found += _admin(results)
@@ -240,6 +256,8 @@ def _admin(results: Results) -> list[GoalStanding]:
     for name, (what, _) in CALLS.items():
         reached = results.value(f"admin.{name}", CONSOLE, "p50_us")
         add("6.1", f"console: {what}, p50", None if reached is None else reached / 1000, 100, "ms")
+    told = results.value("admin.hour", HOUR, "p50_us")
+    add("6.1", "console: a topic's charts of the last hour, p50", None if told is None else told / 1000, 100, "ms")
     slower = results.ratio("admin.watched", WATCHED, ALONE, "p99_us")
     add("6.4", "sends with the console open, p99, against without", slower, 1.3, "x")
     for service in SERVICES:

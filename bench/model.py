@@ -12,6 +12,7 @@ Sample = dict[str, float]
     p50_us, p99_us  latency of a request             gb_s     gigabytes (10^9 bytes) a second
     us       microseconds an operation               seconds  duration
     rss_mb, anon_mb, disk_mb  memory and disk, 2^20 bytes
+    installed_mb, runtime_mb  files of a program, and of the Python or Java that it needs; 2^20 bytes
 """
 
 Measure = Callable[[], Sample]

@@ -16,6 +16,7 @@ _UNITS: dict[str, tuple[str, float, int]] = {
     "slave_us": ("slave µs", 1, 1), "slave_repl_us": ("its replicator µs", 1, 1),
     "master_gb": ("master s/GB", 1, 2), "master_repl_gb": ("its replicator s/GB", 1, 2),
     "slave_gb": ("slave s/GB", 1, 2), "slave_repl_gb": ("its replicator s/GB", 1, 2),
+    "installed_mb": ("installed MB", 1, 1), "runtime_mb": ("runtime MB", 1, 0),
     "connection_kb": ("KiB a connection", 1, 1), "peak_mb": ("peak MB", 1, 0),
     "m_msg_s": ("M msg/s", 1, 2), "unsynced_gb_s": ("unsynced GB/s", 1, 2), "scan_s": ("scan s", 1, 2),
     "index_s": ("index s", 1, 2), "check_s": ("check s", 1, 2), "driver_s": ("driver alone s", 1, 2),

@@ -46,7 +46,7 @@ class WholeNode(Store):
 
     def call(self, *words: str) -> None:
         """A call of the command line. Raises Unavailable where it goes on to fail, as while the node starts."""
-        command = [sys.executable, "-m", "tandemmq.cli.main", "--server", self.server.target, *words]
+        command = [sys.executable, "-m", "tandemmq.cli.entry", "--server", self.server.target, *words]
         end = time.monotonic() + _READY_SECONDS
         while True:
             done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)

@@ -6,6 +6,7 @@ from bench.context import Context
 from bench.groups.admin import admin
 from bench.groups.classic import classic
 from bench.groups.delivery import delivery
+from bench.groups.first import first
 from bench.groups.growth import growth
 from bench.groups.inside import append, walk
 from bench.groups.mixed import mixed
@@ -23,6 +24,7 @@ GROUPS: dict[str, Callable[[Context], None]] = {
     "walk": walk,
     "recovery": recovery,
     "start": start,
+    "first": first,
     "transport": transport,
     "send": sends,
     "durable": durable,

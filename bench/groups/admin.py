@@ -15,6 +15,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from bench.context import Context
+from bench.groups.hour import hour
 from bench.groups.watched import watched
 from bench.model import Case, Contestant, Sample, Unavailable
 from bench.process import ServerProcess, free_port
@@ -53,6 +54,7 @@ def admin(context: Context) -> None:
     title = "Start of each service to its first connection, and idle"
     context.run([Case("admin.start", title, "seconds", starts, rounds=3)])
     watched(context)
+    hour(context)
     names = [f"admin.{name}" for name in CALLS]
     if not any(map(context.wants, names)):
         return

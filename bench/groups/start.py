@@ -13,7 +13,8 @@ from bench.store import NAME, Store
 from bench.whole_node import WholeNode
 
 _IDLE_SECONDS = 2.0
-_CALLS = {
+NODE = "tandem up"
+COMMANDS = {
     "--version": ("--version",),
     "--help": ("--help",),
     "send": ("send", "bench", "one espresso"),
@@ -30,7 +31,7 @@ def start(context: Context) -> None:
         Contestant("RocketMQ", lambda: _theirs(context)),
     ]
     context.run([Case("start.empty", "Start to the first answer, and idle", "seconds", contestants, rounds=3)])
-    node = [Contestant("tandem up", lambda: _node(context))]
+    node = [Contestant(NODE, lambda: _node(context))]
     context.run([Case("start.node", "Start of a whole node to the first answer, and idle", "seconds", node, rounds=3)])
     if context.wants("start.calls"):
         _calls(context)
@@ -53,7 +54,7 @@ def _calls(context: Context) -> None:
     try:
         node.start()
         node.call("topic", "list")  # once everything answers
-        calls = [Contestant(f"tandem {shown}", partial(_call, node, words)) for shown, words in _CALLS.items()]
+        calls = [Contestant(f"tandem {shown}", partial(_call, node, words)) for shown, words in COMMANDS.items()]
         context.run([Case("start.calls", "Calls of the command line", "seconds", calls)])
     finally:
         node.server.discard()
