@@ -132,9 +132,9 @@ def build_pure(source: Path, into: Path) -> Path:
     rooms = source.parent / "any"
     rooms.mkdir()
     environment = {**os.environ, "TANDEMMQ_PURE": "1", "PYTHONWARNINGS": "ignore"}
-    words = ["--quiet", "bdist_wheel", "--bdist-dir", str(rooms / "built"), "--dist-dir", str(rooms)]
-    build_at = ["build", "--build-base", str(rooms / "base")]
-    subprocess.run([sys.executable, "setup.py", *build_at, *words], cwd=source, env=environment, check=True)
+    words = ["--quiet", "build", "--build-base", str(rooms / "base"), "bdist_wheel", "--dist-dir", str(rooms)]
+    words += ["--bdist-dir", str(rooms / "built")]
+    subprocess.run([sys.executable, "setup.py", *words], cwd=source, env=environment, check=True)
     [made] = rooms.glob("*-py3-none-any.whl")
     if compiled := compiled_modules(made):
         raise UnfitWheel(f"{made.name} has compiled modules: {compiled[0].name}")
