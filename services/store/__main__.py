@@ -23,7 +23,15 @@ from tandemmq.store.audit_file import AuditFile
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.hook_calls import HookCalls
 from tandemmq.store.classic_clients import ClassicClients
-from tandemmq.store.compiled_core import CompiledCore, check_core, compiled_core, reading_core, short_way
+from tandemmq.store.compiled_core import (
+    CompiledCore,
+    check_core,
+    compiled_core,
+    consuming_ways,
+    held_calls,
+    reading_core,
+    short_way,
+)
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.filters.sql import prepare as prepare_filters
 from tandemmq.store.delivery.receiving import Receiving
@@ -232,15 +240,21 @@ def consume_directly(
     if isinstance(delivery.receiving, Receiving):
         delivery.receiving.handles.core = core.handles
     delivery.journal.core = core.facts
-    host.add_direct(RECEIVE_PATH, DirectReceive(delivery, settings.service_limits().pull, metrics))
-    host.add_direct(ACKNOWLEDGE_PATH, DirectAcknowledge(delivery, metrics))
+    ours = DirectReceive(delivery, settings.service_limits().pull, metrics), DirectAcknowledge(delivery, metrics)
+    receive_ours, acknowledge_ours = ours if core.send is None else consuming_ways(*ours, metrics)
+    host.add_direct(RECEIVE_PATH, receive_ours)
+    host.add_direct(ACKNOWLEDGE_PATH, acknowledge_ours)
     journal = delivery.journal
     if core.consumers is not None:
         receives = ReceivesOfTurn("ReceiveMessage", delivery, journal, metrics)
+        receives.use_core(held_calls("ReceiveMessage", metrics))
         receive = DirectReceiveMessage(rocketmq5.receiving, receives)
         host.add_direct_foreign(RECEIVE_MESSAGE_PATH, signed(rocketmq5.identity, of_receive, receive))
     acks = AcknowledgementsOfTurn("AckMessage", delivery, journal, delivery.acknowledgement, metrics, refuse)
-    reads = None if core.consumers is None else core.consumers.acks
+    reads = None
+    if core.consumers is not None:
+        reads = core.consumers.acks
+        acks.use_core(held_calls("AckMessage", metrics))
     acknowledge = DirectAckMessage(rocketmq5.receipts, acks, reads)
     host.add_direct_foreign(ACK_MESSAGE_PATH, signed(rocketmq5.identity, of_acknowledge, acknowledge))
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import Direct
@@ -20,13 +21,18 @@ from tandemmq.store.delivery.journal_format import FactCore
 from tandemmq.store.fronts.held_answer import CoreSends, SendCore
 from tandemmq.store.fronts.internal.gateway_answers import host
 from tandemmq.store.fronts.internal.gateway_sends import LinkCore
+from tandemmq.store.fronts.native.direct_delivery import DirectAcknowledge, DirectReceive
 from tandemmq.store.fronts.native.requests import peer_host
 from tandemmq.store.fronts.remoting.direct_send import FramesCore
 from tandemmq.store.fronts.rocketmq5.consumer_core import ConsumerCore
 from tandemmq.store.fronts.rocketmq5.direct_send import takes_normal
 from tandemmq.store.log.parts import RecordRun
 from tandemmq.store.log.segments.syncing import ThreadSyncs
+from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.settings import CoreChoice
+
+if TYPE_CHECKING:
+    from tandemmq.store.fronts.compiled.held_calls import CompiledHeldCalls
 
 _PACKAGE = Path(__file__).parent.parent
 _ROOMS = ("common/grpc_transport", "store")
@@ -47,8 +53,11 @@ _MODULES = (
     "store.delivery.compiled.fact_codec",
     "store.fronts.compiled.call_times",
     "store.fronts.compiled.send_way",
+    "store.fronts.compiled.held_calls",
     "store.fronts.native.compiled.send_codec",
     "store.fronts.native.compiled.batch_codec",
+    "store.fronts.native.compiled.consumer_codec",
+    "store.fronts.native.compiled.consumer_ways",
     "store.fronts.remoting.compiled.send_frames",
     "store.fronts.remoting.compiled.frame_reads",
     "store.fronts.remoting.compiled.json_scan",
@@ -164,6 +173,25 @@ def short_way(sends: CoreSends) -> Direct:
     way = CompiledSendWay(sends, peer_host)
     sends.when_safe.core = way
     return way.answer
+
+
+def held_calls(method: str, times: StoreMetrics) -> "CompiledHeldCalls":
+    """What gives the good answers of a method that were held until the end of a turn."""
+    from tandemmq.store.fronts.compiled.held_calls import CompiledHeldCalls
+
+    return CompiledHeldCalls(method, times)
+
+
+def consuming_ways(
+    receives: DirectReceive, acknowledges: DirectAcknowledge, times: StoreMetrics
+) -> tuple[Direct, Direct]:
+    """The compiled short ways of Receive and Acknowledge, around those in Python."""
+    from tandemmq.store.fronts.native.compiled.consumer_codec import CompiledReceived
+    from tandemmq.store.fronts.native.compiled.consumer_ways import CompiledAcknowledgeWay, CompiledReceiveWay
+
+    receives.use_core(held_calls("Receive", times), lambda otherwise: CompiledReceived(otherwise).answer)
+    acknowledges.use_core(held_calls("Acknowledge", times))
+    return CompiledReceiveWay(receives).answer, CompiledAcknowledgeWay(acknowledges).answer
 
 
 def compiled_core(

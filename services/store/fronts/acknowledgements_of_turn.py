@@ -13,10 +13,10 @@ from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.delivery.port import AtOncePort, JournalTurns, Outcome
 from tandemmq.store.fronts.calls_of_turn import CallsOfTurn, KeptCall, hand_over
-from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgements, Refuse
+from tandemmq.store.fronts.held_acknowledgements import AcknowledgementCore, HeldAcknowledgements, Refuse
 from tandemmq.store.fronts.held_answer import SendTimes
 
-_FEW_HANDLES = 64
+FEW_HANDLES = 64
 """Requests with more handles are answered by themselves."""
 
 
@@ -59,6 +59,12 @@ class AcknowledgementsOfTurn:
         self._times = times
         self._held = HeldAcknowledgements(method, journal, acknowledgement, times, refuse)
         self._same = CallsOfTurn[HandlesOf, GivenBack](journal, self._take_together)
+        self.kept = self._same.kept
+        """See `CallsOfTurn`."""
+
+    def use_core(self, core: AcknowledgementCore) -> None:
+        """Have the compiled core give the answers of a turn."""
+        self._held.core = core
 
     def __call__(
         self, asked: HandlesOf, given: GivenBack, message: bytes, call: DirectCall, begun: float
@@ -68,7 +74,7 @@ class AcknowledgementsOfTurn:
         `message`: the bytes of the request; `begun`: of `time.perf_counter`. Raises as
         `AtOncePort.acknowledge_at_once`.
         """
-        if len(given.handles) <= _FEW_HANDLES and self._same.keep(asked, call, message, begun, given):
+        if len(given.handles) <= FEW_HANDLES and self._same.keep(asked, call, message, begun, given):
             return HELD
         outcomes = self._delivery.acknowledge_at_once(asked.group, asked.topic, given.handles, in_time=asked.in_time)
         if outcomes is None:

@@ -37,19 +37,20 @@ class CallsOfTurn(Generic[Asked, Said]):
         """`together` answers some calls, holds them on, or hands them over. Where it raises, all are handed over."""
         self._journal = journal
         self._together = together
-        self._turn: dict[Asked, list[KeptCall[Said]]] = {}
+        self.kept: dict[Asked, list[KeptCall[Said]]] = {}
+        """The calls that are held, by what they ask for. It stays the same object: the compiled core adds to it."""
 
     def first(self, asked: Asked) -> None:
         """A call was answered: others that ask for the same in this turn may be kept."""
         if self._journal.failure is None:
-            if not self._turn:
+            if not self.kept:
                 self._journal.at_the_end_of_the_turn(self._end)
-            self._turn.setdefault(asked, [])
+            self.kept.setdefault(asked, [])
 
     def again(self, asked: Asked, some: list[KeptCall[Said]]) -> None:
         """Keep calls until the end of the next turn, where they had no part in what the others got."""
         self.first(asked)
-        kept = self._turn.get(asked)
+        kept = self.kept.get(asked)
         if kept is not None:
             kept += some
         else:
@@ -57,14 +58,15 @@ class CallsOfTurn(Generic[Asked, Said]):
 
     def keep(self, asked: Asked, call: DirectCall, request: bytes, begun: float, said: Said) -> bool:
         """Hold a call until the end of this turn; False: it is the first, to be answered by itself."""
-        kept = self._turn.get(asked)
+        kept = self.kept.get(asked)
         if kept is None:
             return False
         kept.append(new_tuple(KeptCall, (call, request, begun, said)))
         return True
 
     def _end(self) -> None:
-        turn, self._turn = self._turn, {}
+        turn = self.kept.copy()
+        self.kept.clear()
         for asked, kept in turn.items():
             if not kept:
                 continue

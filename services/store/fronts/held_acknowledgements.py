@@ -7,6 +7,7 @@ replicas do not have in time is refused here: the handler would wait as long onc
 import logging
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
@@ -22,8 +23,16 @@ log = logging.getLogger(__name__)
 Refuse = Callable[[DirectCall, NotSafe], str]
 """Answers a call that was held with an error, and gives the name of that outcome."""
 
-_Held = tuple[DirectCall, bytes, bytes, str, float]
+HeldAcknowledgement = tuple[DirectCall, bytes, bytes, str, float]
 """A call, its request, its answer, the outcome's name, and when it began."""
+
+
+class AcknowledgementCore(Protocol):
+    """The compiled twin: `CompiledHeldCalls`."""
+
+    def answer_acknowledgements(self, held: list[HeldAcknowledgement]) -> None:
+        """What was noted is as safe as sends are."""
+        ...
 
 
 class HeldAcknowledgements:
@@ -42,7 +51,9 @@ class HeldAcknowledgements:
         self._journal = journal
         self._acknowledgement = acknowledgement
         self._times = times
-        self._turn: list[_Held] = []
+        self._turn: list[HeldAcknowledgement] = []
+        self.core: AcknowledgementCore | None = None
+        """Gives the good answers, if it is there."""
 
     def hold(self, call: DirectCall, request: bytes, answer: bytes, begun: float, outcome: str = "SUCCESS") -> HeldCall:
         """Give an answer as soon as all that is noted so far is as safe as sends are.
@@ -62,12 +73,15 @@ class HeldAcknowledgements:
         else:
             self._end(held, None)
 
-    def _answering(self, held: list[_Held]) -> Callable[[PutStatus], None]:
+    def _answering(self, held: list[HeldAcknowledgement]) -> Callable[[PutStatus], None]:
         """Answers the calls of a turn, when disk and replicas have what was noted in it, or will not."""
         return lambda status: self._end(held, status)
 
-    def _end(self, held: list[_Held], status: PutStatus | None) -> None:
+    def _end(self, held: list[HeldAcknowledgement], status: PutStatus | None) -> None:
         """None: it is not known to be written."""
+        if status is PutStatus.PUT_OK and self.core is not None:
+            self.core.answer_acknowledgements(held)
+            return
         now = time.perf_counter()
         for call, request, answer, outcome, begun in held:
             try:

@@ -22,8 +22,16 @@ class ReceiveTimes(Protocol):
         ...
 
 
-_Held = tuple[DirectCall, bytes, bytes, Batch, float, bool]
+HeldReceive = tuple[DirectCall, bytes, bytes, Batch, float, bool]
 """A call, its request, its answer and what that gives out, when it began, and whether it would have waited."""
+
+
+class ReceiveCore(Protocol):
+    """The compiled twin: `CompiledHeldCalls`."""
+
+    def answer_receives(self, held: list[HeldReceive]) -> None:
+        """What these give out is in the log, or the log does not take it, which is not waited for."""
+        ...
 
 
 class HeldReceives:
@@ -33,7 +41,9 @@ class HeldReceives:
         self._method = method
         self._journal = journal
         self._times = times
-        self._turn: list[_Held] = []
+        self._turn: list[HeldReceive] = []
+        self.core: ReceiveCore | None = None
+        """Gives the answers, if it is there."""
 
     def hold(
         self, call: DirectCall, request: bytes, answer: bytes, batch: Batch, begun: float, *, long_polling: bool
@@ -50,6 +60,9 @@ class HeldReceives:
     def _written(self, lost: TandemError | None) -> None:
         """What was given out is in the log, or the log does not take it, which is not waited for."""
         held, self._turn = self._turn, []
+        if lost is None and self.core is not None:
+            self.core.answer_receives(held)
+            return
         now = time.perf_counter()
         for call, request, answer, batch, begun, long_polling in held:
             try:

@@ -13,7 +13,7 @@ from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
 from tandemmq.store.delivery.port import AtOncePort, Batch, JournalTurns, Wish
 from tandemmq.store.fronts.calls_of_turn import CallsOfTurn, KeptCall, hand_over
-from tandemmq.store.fronts.held_receives import HeldReceives, ReceiveTimes
+from tandemmq.store.fronts.held_receives import HeldReceives, ReceiveCore, ReceiveTimes
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,12 @@ class ReceivesOfTurn:
         self._delivery = delivery
         self._held = HeldReceives(method, journal, times)
         self._same = CallsOfTurn[PlainWish, None](journal, self._give_together)
+        self.kept = self._same.kept
+        """See `CallsOfTurn`."""
+
+    def use_core(self, core: ReceiveCore) -> None:
+        """Have the compiled core give the answers of a turn."""
+        self._held.core = core
 
     def __call__(self, plain: PlainWish, message: bytes, call: DirectCall, begun: float) -> HeldCall | None:
         """HELD: messages are given out, or may be at the end of the turn; None: nothing is, the handler answers.

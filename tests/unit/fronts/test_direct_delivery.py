@@ -13,7 +13,7 @@ from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.compiled_core import core_problem
+from tandemmq.store.compiled_core import consuming_ways, core_problem
 from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.port import Wish
 from tandemmq.store.delivery.receiver import Look, Receiver
@@ -90,6 +90,16 @@ class Ways:
         return progress.cursor
 
 
+class WaysOfCore(Ways):
+    """Those of the compiled core."""
+
+    def __init__(self, at: DeliveringStore) -> None:
+        super().__init__(at)
+        metrics = StoreMetrics("cluster", "node")
+        ways: Any = consuming_ways(self.receives, self.acknowledges, metrics)
+        self.receives, self.acknowledges = ways
+
+
 class WaysOfFive(Ways):
     """Those of RocketMQ 5's clients."""
 
@@ -136,6 +146,9 @@ class WaysOfFive(Ways):
 @pytest.fixture(
     params=[
         pytest.param(Ways, id="ours"),
+        pytest.param(
+            WaysOfCore, id="ours, by the core", marks=pytest.mark.skipif(core_problem() != "", reason="no core")
+        ),
         pytest.param(WaysOfFive, id="RocketMQ 5", marks=pytest.mark.skipif(core_problem() != "", reason="no core")),
     ]
 )

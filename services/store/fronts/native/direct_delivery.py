@@ -5,7 +5,7 @@ that must be made first, whatever is refused. `DeliveryServicer` does those, and
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from google.protobuf.message import DecodeError
@@ -18,7 +18,9 @@ from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.errors import NotSafe
 from tandemmq.store.delivery.port import Batch, Outcome
-from tandemmq.store.fronts.acknowledgements_of_turn import AcknowledgementsOfTurn, HandlesOf
+from tandemmq.store.fronts.acknowledgements_of_turn import AcknowledgementsOfTurn, GivenBack, HandlesOf
+from tandemmq.store.fronts.held_acknowledgements import AcknowledgementCore
+from tandemmq.store.fronts.held_receives import ReceiveCore
 from tandemmq.store.fronts.native import delivery_answers, delivery_requests
 from tandemmq.store.fronts.native.delivery_requests import MOST_HANDLES
 from tandemmq.store.fronts.native.limits import PullLimits
@@ -29,6 +31,9 @@ from tandemmq.store.v1 import message_pb2
 
 RECEIVE_PATH = "/tandemmq.delivery.v1.Delivery/Receive"
 ACKNOWLEDGE_PATH = "/tandemmq.delivery.v1.Delivery/Acknowledge"
+
+Encode = Callable[[Batch], bytes]
+"""Encodes what is given out."""
 
 _MOST_WISHES = 4_096
 """So many different requests to receive are remembered; a consumer makes the same one again and again."""
@@ -42,14 +47,22 @@ class DirectReceive:
 
     def __init__(self, delivery: Delivery, limits: PullLimits, metrics: StoreMetrics) -> None:
         self._limits = limits
-        self._wishes: dict[bytes, PlainWish] = {}
+        self._received_by: Callable[[Encode], Encode] | None = None
         self._receives = ReceivesOfTurn("Receive", delivery, delivery.journal, metrics)
+        self.wishes: dict[bytes, PlainWish] = {}
+        """What requests ask for. It stays the same object, as `kept` does: the compiled core looks into it."""
+        self.kept = self._receives.kept
+
+    def use_core(self, core: ReceiveCore, received_by: Callable[[Encode], Encode]) -> None:
+        """Have the compiled core write answers with records, and give them. `received_by` is around the Python twin."""
+        self._receives.use_core(core)
+        self._received_by = received_by
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
         """See `ReceivesOfTurn`."""
         begun = time.perf_counter()
         try:
-            plain = self._wishes.get(message) or self._read(message)
+            plain = self.wishes.get(message) or self._read(message)
             return None if plain is None else self._receives(plain, message, call, begun)
         except (TandemError, DecodeError):
             return None
@@ -60,10 +73,13 @@ class DirectReceive:
             return None
         request = delivery_pb2.ReceiveRequest.FromString(message)
         wish = delivery_requests.wish(request, self._limits)
-        plain = PlainWish(wish, partial(_received, form=request.form), long_polling=wish.wait_ms > 0)
-        if len(self._wishes) >= _MOST_WISHES:
-            self._wishes.clear()
-        self._wishes[message] = plain
+        encode: Encode = partial(_received, form=request.form)
+        if self._received_by is not None and request.form == message_pb2.RAW:
+            encode = self._received_by(encode)
+        plain = PlainWish(wish, encode, long_polling=wish.wait_ms > 0)
+        if len(self.wishes) >= _MOST_WISHES:
+            self.wishes.clear()
+        self.wishes[message] = plain
         return plain
 
 
@@ -78,6 +94,12 @@ class DirectAcknowledge:
         self._acknowledgements = AcknowledgementsOfTurn(
             "Acknowledge", delivery, delivery.journal, delivery.acknowledgement, metrics, _refuse
         )
+        self.kept = self._acknowledgements.kept
+        self.given: type[GivenBack] = _Handles
+
+    def use_core(self, core: AcknowledgementCore) -> None:
+        """Have the compiled core give the good answers."""
+        self._acknowledgements.use_core(core)
 
     def __call__(self, message: bytes, call: DirectCall) -> bytes | HeldCall | None:
         """See `AcknowledgementsOfTurn`."""
@@ -87,10 +109,20 @@ class DirectAcknowledge:
             given = _Handles(request.handles)
             if not 1 <= len(given.handles) <= MOST_HANDLES:
                 return None
-            asked = new_tuple(HandlesOf, (request.group, request.topic, False))
-            return self._acknowledgements(asked, given, message, call, begun)
+            return self._acknowledgements(_asked(request), given, message, call, begun)
         except (TandemError, DecodeError):
             return None
+
+    def asked(self, head: bytes) -> HandlesOf | None:
+        """Whose handles a request has that begins with `head`: its group and topic."""
+        try:
+            return _asked(delivery_pb2.AcknowledgeRequest.FromString(head))
+        except DecodeError:
+            return None
+
+
+def _asked(request: delivery_pb2.AcknowledgeRequest) -> HandlesOf:
+    return new_tuple(HandlesOf, (request.group, request.topic, False))
 
 
 class _Handles:

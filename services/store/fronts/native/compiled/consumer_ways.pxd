@@ -1,0 +1,12 @@
+# Constants of the module: what is declared there alone would be looked up in its dictionary each time.
+
+cdef int _MOST_ASKED
+cdef Py_ssize_t _FEW_HANDLES, _LONGEST_HEAD
+
+cdef class CompiledReceiveWay:
+    cdef object _otherwise
+    cdef dict _wishes, _kept
+
+cdef class CompiledAcknowledgeWay:
+    cdef object _otherwise, _asked_by, _handles
+    cdef dict _asked, _kept
