@@ -9,7 +9,7 @@ from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.dead_letters import Graveyard
 from tandemmq.store.delivery.errors import BadHandle, HandleExpired
 from tandemmq.store.delivery.facts import Dealt, GivenAgain, Place
-from tandemmq.store.delivery.handles import Handles, ReceiptHandle
+from tandemmq.store.delivery.handles import HandleCore, Handles, ReceiptHandle
 from tandemmq.store.delivery.journal import Journal
 from tandemmq.store.delivery.order_lines import OrderLines
 from tandemmq.store.delivery.place_reader import Absence, PlaceReader
@@ -77,6 +77,8 @@ class Acknowledger:
         self, handles: Sequence[str], group: str, topic: str, *, in_time: bool
     ) -> tuple[list[Outcome], dict[Place, set[int]]]:
         """What becomes of handles, and which messages are done with."""
+        if not in_time and self._handles.core is not None:
+            return self._taken_by(self._handles.core, handles, group, topic)
         outcomes: list[Outcome] = []
         done: dict[Place, set[int]] = {}
         since = self._clock.now_ms() if in_time else -1
@@ -100,6 +102,25 @@ class Acknowledger:
                 error = self._refusal(handle, since, done)
             outcomes.append(new_tuple(Outcome, (text, error)))
         return outcomes, done
+
+    def _taken_by(
+        self, core: HandleCore, handles: Sequence[str], group: str, topic: str
+    ) -> tuple[list[Outcome], dict[Place, set[int]]]:
+        """The same by the compiled core, whatever the time is."""
+        done: dict[Place, set[int]] = {}
+
+        def state_of(queue: int) -> tuple[Place, int, dict[int, OpenEntry] | None]:
+            place = Place(group, topic, queue)
+            progress = self._journal.ledger.progress(place)
+            return (place, 0, None) if progress is None else (place, progress.resets, progress.entries)
+
+        def refusal(text: str) -> TandemError | None:
+            [handle] = self._handles.decode_all((text,), group, topic)
+            return self._refusal(handle, -1, done)
+
+        start = -1 if self._renewals.awaiting else self._journal.start
+        prefix, check = self._handles.prefix(group, topic)
+        return core.take(handles, prefix, check, start, done, state_of, refusal, Outcome), done
 
     def _refusal(
         self, handle: ReceiptHandle | BadHandle, since: int, done: dict[Place, set[int]]

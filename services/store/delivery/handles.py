@@ -15,16 +15,19 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 from zlib import crc32
 
+from tandemmq.common.errors import TandemError
 from tandemmq.common.topic_names import RETRY
 from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.delivery.errors import BadHandle
 from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.port import Outcome
+from tandemmq.store.delivery.progress import OpenEntry
 
 LONGEST_HANDLE = 200
 """Characters of a handle."""
@@ -124,6 +127,20 @@ class HandleCore(Protocol):
         """Queue, offset, number, resets, start. None: it is none of the topic that was asked for, or cannot be read."""
         ...
 
+    def take(
+        self,
+        texts: Sequence[str],
+        prefix: str,
+        check: int,
+        start: int,
+        done: dict[Place, set[int]],
+        state_of: Callable[[int], tuple[Place, int, dict[int, OpenEntry] | None]],
+        refusal: Callable[[str], TandemError | None],
+        outcome: type[Outcome],
+    ) -> list[Outcome]:
+        """What becomes of handles of the start `start` that are given back; see `Acknowledger`."""
+        ...
+
 
 class Handles:
     """Encodes and decodes handles, by the compiled core where there is one."""
@@ -146,6 +163,11 @@ class Handles:
             return [encode_handle(first._replace(offset=offset), Shown.AS_ASKED) for offset in offsets]
         prefix, check = _prefix(place.group, place.topic)
         return core.encode_run(prefix, check, place.queue, offsets, first.number, first.resets, first.start)
+
+    @staticmethod
+    def prefix(group: str, topic: str) -> tuple[str, int]:
+        """How the texts of all handles of a group and topic begin, and the CRC-32 of the bytes that this stands for."""
+        return _prefix(group, topic)
 
     def decode(self, text: str, group: str, topic: str) -> ReceiptHandle:
         """See `decode_handle`."""

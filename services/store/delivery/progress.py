@@ -21,7 +21,7 @@ from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, HeldBy, Held
 
 _Item = TypeVar("_Item")
 _NUMBER_BITS = 16
-_MOST_NUMBER = (1 << _NUMBER_BITS) - 1
+MOST_NUMBER = (1 << _NUMBER_BITS) - 1
 _START_BITS = 44
 _MOST_START = (1 << _START_BITS) - 1
 _DUE_AT = _NUMBER_BITS + _START_BITS
@@ -45,14 +45,14 @@ class OpenEntry(int):
             due = min(max(due, 0), MOST_DUE)
         if start > _MOST_START:
             start = 0
-        if number > _MOST_NUMBER:
-            number = _MOST_NUMBER
+        if number > MOST_NUMBER:
+            number = MOST_NUMBER
         return _new_number(cls, (due << _START_BITS | start) << _NUMBER_BITS | number)
 
     @property
     def number(self) -> int:
         """How often it was given out; 0 if it never was."""
-        return self & _MOST_NUMBER
+        return self & MOST_NUMBER
 
     @property
     def due(self) -> int:

@@ -95,6 +95,10 @@ class WaysOfCore(Ways):
 
     def __init__(self, at: DeliveringStore) -> None:
         super().__init__(at)
+        from tandemmq.store.delivery.compiled import handle_codec
+
+        receiving: Any = at.delivery.receiving
+        receiving.handles.core = handle_codec
         metrics = StoreMetrics("cluster", "node")
         ways: Any = consuming_ways(self.receives, self.acknowledges, metrics)
         self.receives, self.acknowledges = ways

@@ -5,14 +5,22 @@ The caller has them, and their CRC.
 """
 
 import cython
+from cython.cimports.cpython.dict import PyDict_GetItem
+from cython.cimports.cpython.long import PyLong_AsUnsignedLongLongMask
+from cython.cimports.cpython.object import PyObject
 from cython.cimports.cpython.unicode import (
     PyUnicode_1BYTE_DATA,
     PyUnicode_GET_LENGTH,
     PyUnicode_New,
 )
-from cython.cimports.libc.stdint import uint64_t
+from cython.cimports.libc.stdint import int64_t, uint64_t
 from cython.cimports.libc.string import memcmp, memcpy
 
+from tandemmq.store.broker.send import new_tuple
+from tandemmq.store.delivery.progress import MOST_NUMBER
+
+_NUMBER: uint64_t = MOST_NUMBER
+"""The bits of an OpenEntry that are its number."""
 _PREFIX: cython.int = 12
 """Characters of the text that are the same for all of a group and topic."""
 _LONGEST: cython.int = 200
@@ -151,41 +159,97 @@ def encode_run(
     return [encode(prefix, check, 0, queue, offset, number, resets, start) for offset in offsets]
 
 
-def decode(text: str, prefix: str, check: cython.uint) -> tuple[int, int, int, int, int] | None:
-    """Queue, offset, number, resets and start of a handle of the topic that was asked for.
-
-    None: it is another one, or none; its Python twin says which.
-    """
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def numbers_of(text: str, prefix: str, check: cython.uint, numbers: cython.pointer(uint64_t)) -> cython.int:
+    """Read queue, offset, number, resets and start of a handle: 1, or 0 where it is another one, or none."""
     if not text.isascii():
-        return None
+        return 0
     size: cython.Py_ssize_t = PyUnicode_GET_LENGTH(text)
     chars: cython.p_const_uchar = cython.cast(cython.p_const_uchar, PyUnicode_1BYTE_DATA(text))
     data: cython.uchar[160]
-    numbers: uint64_t[5]
     i: cython.int
     at: cython.int = 1
     end: cython.int
     shift: cython.int
     if not _PREFIX < size <= _LONGEST or memcmp(chars, PyUnicode_1BYTE_DATA(prefix), _PREFIX):
-        return None
+        return 0
     end = bytes_of(chars + _PREFIX, cython.cast(cython.int, size - _PREFIX), data) - _CHECK
     if end < 1 + _NUMBERS or data[0]:
-        return None
+        return 0
     check = check_of(check, data, end)
     for i in range(4):
         if data[end + i] != check >> (24 - 8 * i) & 0xFF:
-            return None
+            return 0
     for i in range(5):
         numbers[i] = 0
         shift = 0
         while True:
             if at == end or shift == 7 * _MOST_BYTES:
-                return None
+                return 0
             numbers[i] |= cython.cast(uint64_t, data[at] & 0x7F) << shift
             shift += 7
             at += 1
             if data[at - 1] < 0x80:
                 break
-    if at != end:
+    return at == end
+
+
+def decode(text: str, prefix: str, check: cython.uint) -> tuple[int, int, int, int, int] | None:
+    """Queue, offset, number, resets and start of a handle of the topic that was asked for.
+
+    None: it is another one, or none; its Python twin says which.
+    """
+    numbers: uint64_t[5]
+    if not numbers_of(text, prefix, check, numbers):
         return None
     return numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+
+
+def take(
+    texts: object,
+    prefix: str,
+    check: cython.uint,
+    start: int64_t,
+    done: dict,
+    state_of: object,
+    refusal: object,
+    outcome: object,
+) -> list:
+    """What becomes of handles that are given back, whatever the time; see `Acknowledger`.
+
+    The offsets of messages that are dealt with are put into `done`, by place. `state_of` gives place, reset count and
+    entries of a queue, or None; `refusal` decides about a handle that is not one of this start, or does not count.
+    """
+    numbers: uint64_t[5]
+    outcomes: list = []
+    known: int64_t = -1
+    entries: dict = None
+    resets: uint64_t = 0
+    place: object = None
+    entry: cython.pointer(PyObject)
+    for text in texts:
+        error: object = None
+        if start >= 0 and numbers_of(text, prefix, check, numbers) and numbers[4] == cython.cast(uint64_t, start):
+            if cython.cast(int64_t, numbers[0]) != known:
+                known = cython.cast(int64_t, numbers[0])
+                place, resets, entries = state_of(numbers[0])
+            offset: object = numbers[1]
+            entry = cython.NULL
+            if entries is not None and resets == numbers[3]:
+                entry = PyDict_GetItem(entries, offset)
+            if (
+                entry == cython.NULL
+                or PyLong_AsUnsignedLongLongMask(cython.cast(object, entry)) & _NUMBER != numbers[2]
+            ):
+                error = refusal(text)
+            else:
+                offsets: object = done.get(place)
+                if offsets is None:
+                    done[place] = {offset}
+                else:
+                    offsets.add(offset)
+        else:
+            error = refusal(text)
+        outcomes.append(new_tuple(outcome, (text, error)))
+    return outcomes

@@ -1,5 +1,12 @@
 """What Python sees of handle_codec.py."""
 
+from collections.abc import Callable, Sequence
+
+from tandemmq.common.errors import TandemError
+from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.port import Outcome
+from tandemmq.store.delivery.progress import OpenEntry
+
 def encode(
     prefix: str, check: int, shown: int, queue: int, offset: int, number: int, resets: int, start: int
 ) -> str: ...
@@ -7,3 +14,13 @@ def encode_run(
     prefix: str, check: int, queue: int, offsets: list[int], number: int, resets: int, start: int
 ) -> list[str]: ...
 def decode(text: str, prefix: str, check: int) -> tuple[int, int, int, int, int] | None: ...
+def take(
+    texts: Sequence[str],
+    prefix: str,
+    check: int,
+    start: int,
+    done: dict[Place, set[int]],
+    state_of: Callable[[int], tuple[Place, int, dict[int, OpenEntry] | None]],
+    refusal: Callable[[str], TandemError | None],
+    outcome: type[Outcome],
+) -> list[Outcome]: ...
