@@ -291,6 +291,37 @@ async def test_a_connection_whose_short_way_raises_what_is_no_exception_is_broke
             await one.close()
 
 
+async def test_answers_that_were_held_come_whole_and_in_order() -> None:
+    """Each leaves by the reactor as long as the socket takes all of it; the rest goes by the transport."""
+    direct, held = Direct(), list[Any]()
+
+    def hold(request: bytes, call: Any) -> Any:
+        held.append((request, call))
+        return HELD
+
+    async with hosted("fast", unary=handle, prepare=direct.prepare) as server:
+        caller = await Caller.busy(server)
+        direct.answer = hold
+        socket: Any = caller.writer.transport
+        socket.pause_reading()
+        (protocol,) = connections(server)
+        count = 0
+        while not protocol._transport.get_write_buffer_size():
+            caller.writer.write(caller.request(b"%d " % count + b"a" * LARGE))
+            await until(lambda: bool(held))
+            request, call = held.pop()
+            before = protocol.written
+            call.answer_later(b"direct " + request)
+            assert protocol.written > before + LARGE, "nothing else could leave with it"
+            count += 1
+        socket.resume_reading()
+        for number in range(count):
+            await caller.come(message(b"direct %d " % number + b"a" * LARGE))
+        direct.answer = direct.answer_plainly
+        await caller.ask(b"last")
+        await caller.close()
+
+
 async def test_an_answer_to_one_that_is_behind_does_not_read_on_for_it() -> None:
     """A short way wakes the held call of another connection, with more to read: that is for a turn of its own."""
     direct, held = Direct(), list[Any]()
