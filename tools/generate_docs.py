@@ -41,9 +41,9 @@ from tandemmq.replicator.settings import ReplicatorSettings
 from tandemmq.store.broker.hook_calls import HookCounts
 from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.delays.levels import LevelState
-from tandemmq.store.delivery.figures import GroupFigures
-from tandemmq.store.delivery.sessions import Member
-from tandemmq.store.delivery.waiting_figures import WaitingFigures
+from tandemmq.store.delivery.figures.figures import GroupFigures
+from tandemmq.store.delivery.figures.waiting_figures import WaitingFigures
+from tandemmq.store.delivery.members.sessions import Member
 from tandemmq.store.metrics import Gauges, StoreMetrics
 from tandemmq.store.settings import PROFILES, StoreSettings, load_settings
 

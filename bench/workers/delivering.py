@@ -19,8 +19,8 @@ from tandemmq.store.delivery.delays.timer_entry import TimerEntry
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
 from tandemmq.store.delivery.delays.timer_window import TimerWindow
 from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.delivery.facts import Dealt, Given, Moved, Place
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.journal.facts import Dealt, Given, Moved, Place
+from tandemmq.store.delivery.ledger.ledger import Ledger
 from tandemmq.store.delivery.port import Ending
 from tandemmq.store.delivery.transactions.handle import TransactionHandle
 from tandemmq.store.format.host import Host

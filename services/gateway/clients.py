@@ -9,8 +9,8 @@ from tandemmq.common.timers import Timers
 from tandemmq.gateway import questions
 from tandemmq.gateway.questions import Question, member
 from tandemmq.gateway.remote_broker import RemoteBroker
-from tandemmq.store.delivery.member_questions import MOST_TEXT, MemberAnswer
-from tandemmq.store.delivery.sessions import Command, Member, Sessions
+from tandemmq.store.delivery.members.member_questions import MOST_TEXT, MemberAnswer
+from tandemmq.store.delivery.members.sessions import Command, Member, Sessions
 
 
 class GatewaySessions(Sessions):

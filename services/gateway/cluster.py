@@ -16,7 +16,7 @@ from tandemmq.gateway.remote_broker import ELSEWHERE, HELD_SECONDS, RemoteBroker
 from tandemmq.gateway.tokens import Tokens
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.delivery.port import ConsumingPort
 from tandemmq.store.fronts.broker_port import BrokerTopic, StoredMessage
 

@@ -12,7 +12,7 @@ from tandemmq.gateway.errors import BrokerAway
 from tandemmq.gateway.questions import Question
 from tandemmq.gateway.remote_broker import ELSEWHERE, HELD_SECONDS, RemoteBroker
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.fronts.broker_port import BrokerTopic
 
 log = get_log(__name__)

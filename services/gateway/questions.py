@@ -8,9 +8,9 @@ from tandemmq.common.errors import TandemError
 from tandemmq.gateway.errors import refusal_of
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage
-from tandemmq.store.delivery.member_questions import MemberQuestion, ShowThreads, TryMessage
+from tandemmq.store.delivery.members.member_questions import MemberQuestion, ShowThreads, TryMessage
+from tandemmq.store.delivery.members.sessions import CheckTransaction, Member
 from tandemmq.store.delivery.port import FilterKind, GivenMessage, Outcome, Wish
-from tandemmq.store.delivery.sessions import CheckTransaction, Member
 from tandemmq.store.format import properties
 from tandemmq.store.fronts.broker_port import StoredMessage
 

@@ -20,7 +20,7 @@ from tandemmq.gateway.errors import BrokerAway, LinkLost, WrongBroker
 from tandemmq.gateway.questions import Answer, Question
 from tandemmq.gateway.remote_entries import RemoteEntries
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig
 
 DIAL_SECONDS = 3.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5

@@ -33,9 +33,9 @@ from tandemmq.store.compiled_core import (
     short_way,
 )
 from tandemmq.store.delivery.delivery import Delivery
+from tandemmq.store.delivery.figures.views import Views
 from tandemmq.store.delivery.filters.sql import prepare as prepare_filters
-from tandemmq.store.delivery.receiving import Receiving
-from tandemmq.store.delivery.views import Views
+from tandemmq.store.delivery.receiving.receiving import Receiving
 from tandemmq.store.fronts.access import (
     BROKER_RULES,
     DELIVERY_RULES,

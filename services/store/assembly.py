@@ -20,30 +20,30 @@ from tandemmq.store.broker.query import Finder
 from tandemmq.store.broker.send import Sender
 from tandemmq.store.broker.topics import LocalTopicTable, TopicTable
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
-from tandemmq.store.delivery.base import Base, SafeBase
 from tandemmq.store.delivery.clock import BootClock
 from tandemmq.store.delivery.delays.delays import Delays
+from tandemmq.store.delivery.delays.recalls import MessageRecalls
 from tandemmq.store.delivery.delays.timer_check_file import TimerCheckFile
-from tandemmq.store.delivery.deletions import Deletions
 from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.delivery.durable_cursors import DurableCursors
+from tandemmq.store.delivery.figures.waiting_figures import WaitingKeeper
 from tandemmq.store.delivery.filters.subscriptions import parse
-from tandemmq.store.delivery.follower import JournalFollower
-from tandemmq.store.delivery.groups import GroupTable, LocalGroupTable, WatchedGroupTable
 from tandemmq.store.delivery.hooked_delivery import HookedDelivery
-from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.journal.base import Base, SafeBase
+from tandemmq.store.delivery.journal.follower import JournalFollower
+from tandemmq.store.delivery.journal.journal import Journal
+from tandemmq.store.delivery.ledger.deletions import Deletions
+from tandemmq.store.delivery.ledger.durable_cursors import DurableCursors
+from tandemmq.store.delivery.ledger.ledger import Ledger
+from tandemmq.store.delivery.ledger.offset_files import OffsetFiles
+from tandemmq.store.delivery.ledger.unconsumed import Unconsumed
 from tandemmq.store.delivery.lifecycle import Lifecycle
-from tandemmq.store.delivery.offset_files import OffsetFiles
+from tandemmq.store.delivery.members.groups import GroupTable, LocalGroupTable, WatchedGroupTable
 from tandemmq.store.delivery.opening import BaseKeeper, Opening
-from tandemmq.store.delivery.place_reader import PlaceReader
-from tandemmq.store.delivery.recalls import MessageRecalls
-from tandemmq.store.delivery.receiving import Receiving
-from tandemmq.store.delivery.revivals import Revivals
+from tandemmq.store.delivery.receiving.place_reader import PlaceReader
+from tandemmq.store.delivery.receiving.receiving import Receiving
+from tandemmq.store.delivery.retries.revivals import Revivals
 from tandemmq.store.delivery.transactions.half_log import HalfLog
 from tandemmq.store.delivery.transactions.transactions import Transactions
-from tandemmq.store.delivery.unconsumed import Unconsumed
-from tandemmq.store.delivery.waiting_figures import WaitingKeeper
 from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.edges.disk import LocalDisk

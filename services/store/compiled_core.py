@@ -16,8 +16,8 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import Direct
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.hooked_broker import HookedBroker
-from tandemmq.store.delivery.handles import HandleCore
-from tandemmq.store.delivery.journal_format import FactCore
+from tandemmq.store.delivery.journal.journal_format import FactCore
+from tandemmq.store.delivery.receiving.handles import HandleCore
 from tandemmq.store.fronts.held_answer import CoreSends, SendCore
 from tandemmq.store.fronts.internal.gateway_answers import host
 from tandemmq.store.fronts.internal.gateway_sends import LinkCore

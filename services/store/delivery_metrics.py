@@ -10,9 +10,9 @@ from tandemmq.common.call_metrics import CallMetrics
 from tandemmq.common.distribution import Distribution
 from tandemmq.common.topic_names import RETRY, is_system_group, is_system_topic
 from tandemmq.store.delivery.delays.counts import OUTCOMES, DelayCounts
-from tandemmq.store.delivery.figures import GroupFigures
-from tandemmq.store.delivery.sessions import Member
-from tandemmq.store.delivery.waiting_figures import WaitingFigures
+from tandemmq.store.delivery.figures.figures import GroupFigures
+from tandemmq.store.delivery.figures.waiting_figures import WaitingFigures
+from tandemmq.store.delivery.members.sessions import Member
 
 MOST_SERIES = 50_000
 """Series of one metric, as RocketMQ limits them; topics, groups and clients beyond that count as one."""

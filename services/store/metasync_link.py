@@ -24,7 +24,7 @@ from tandemmq.store.broker.local_table import One
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.broker.watched_table import WatchedTable
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
-from tandemmq.store.delivery.groups import GroupConfig, WatchedGroupTable
+from tandemmq.store.delivery.members.groups import GroupConfig, WatchedGroupTable
 from tandemmq.store.table_messages import group_message, read_group, read_topic, topic_message
 
 log = get_log(__name__)

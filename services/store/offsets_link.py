@@ -22,10 +22,10 @@ from tandemmq.common.tasks import end_tasks
 from tandemmq.common.timers import time_limit
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
-from tandemmq.store.delivery.durable_cursors import CursorChanges, DurableCursors
-from tandemmq.store.delivery.facts import Fact, Forgotten, Moved, Place
-from tandemmq.store.delivery.images import Cursor, cursors_of_image
-from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.journal.facts import Fact, Forgotten, Moved, Place
+from tandemmq.store.delivery.journal.images import Cursor, cursors_of_image
+from tandemmq.store.delivery.journal.journal import Journal
+from tandemmq.store.delivery.ledger.durable_cursors import CursorChanges, DurableCursors
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metasync_link import PAUSES
 

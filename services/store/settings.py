@@ -23,7 +23,7 @@ from tandemmq.store.broker.group_transfer import ReplicationRules
 from tandemmq.store.broker.postponing import DelayRules
 from tandemmq.store.broker.send import SendRules
 from tandemmq.store.broker.slave_reads import SlaveReadRules, lag_max
-from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules
 from tandemmq.store.delivery.transactions.checking import TransactionRules
 from tandemmq.store.exposure import check_exposure
 from tandemmq.store.format.host import Host, IllegalHost

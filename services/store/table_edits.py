@@ -17,7 +17,7 @@ from tandemmq.metadata.v1 import metadata_pb2_grpc
 from tandemmq.store.broker.local_table import LocalTable
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.broker.watched_table import WatchedTable
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.metasync_link import TELL_SECONDS
 from tandemmq.store.table_messages import group_message, topic_message
 

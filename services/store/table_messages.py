@@ -6,7 +6,7 @@ from typing import Any
 
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig
 
 _FILTERS = dict(pb.TopicFilterType.items())
 

@@ -38,7 +38,7 @@ from tandemmq.store.broker.pulled import Wanted
 from tandemmq.store.broker.query import Finder
 from tandemmq.store.broker.topics import LocalTopicTable
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
-from tandemmq.store.delivery.groups import LocalGroupTable, WatchedGroupTable
+from tandemmq.store.delivery.members.groups import LocalGroupTable, WatchedGroupTable
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.event import Event

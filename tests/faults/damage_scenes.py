@@ -14,7 +14,7 @@ from tandemmq.metasync.standing import NodeRole, Standing, StandingKeeper
 from tandemmq.metasync.tables import TableKind
 from tandemmq.store.broker.topics import LocalTopicTable, TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
-from tandemmq.store.delivery.groups import GroupConfig, WatchedGroupTable
+from tandemmq.store.delivery.members.groups import GroupConfig, WatchedGroupTable
 from tandemmq.store.format.audit_result import NAME as AUDIT
 from tandemmq.store.format.audit_result import AuditResult
 from tandemmq.store.format.replica_stretch import MarkWords

@@ -24,7 +24,7 @@ from typing import Any
 
 from tandemmq.client import ClientError
 from tandemmq.common.topic_names import dead_letter_topic
-from tandemmq.store.delivery.images import read_offsets
+from tandemmq.store.delivery.journal.images import read_offsets
 from tests.faults.delivery_consumer import TOPIC, GroupMember, Recorder, now
 from tests.faults.delivery_events import history_of
 from tests.faults.delivery_history import Group, History, Position, first_problems

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import grpc
 
-from tandemmq.store.delivery.groups import GROUPS as GROUP_TABLE
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GROUPS as GROUP_TABLE
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tests.faults.delivery_consumer import now
 from tests.faults.delivery_history import Fault, Group
 from tests.faults.pair import Node, Pair

@@ -18,8 +18,8 @@ from tandemmq.store.broker.postponing import TIMER_TOPIC
 from tandemmq.store.delivery.delays.timer_checkpoint import BadCheckpoint, TimerCheckpoint
 from tandemmq.store.delivery.delays.timer_entry import TimerEntry, entry_of, recalled_key
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
-from tandemmq.store.delivery.facts import LevelDone, TimersDone
-from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, decode_record_body
+from tandemmq.store.delivery.journal.facts import LevelDone, TimersDone
+from tandemmq.store.delivery.journal.journal_format import JOURNAL_TOPIC, decode_record_body
 from tandemmq.store.format import properties
 from tandemmq.store.format.record import CorruptRecord, Record, decode_record
 from tandemmq.store.format.unit import SCHEDULE_TOPIC

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tandemmq.store.broker.postponing import TIMER_TOPIC
-from tandemmq.store.delivery.recalls import MessageRecalls, RecallHandle
+from tandemmq.store.delivery.delays.recalls import MessageRecalls, RecallHandle
 from tandemmq.store.format import properties
 from tests.faults.delivery_trace import Trace
 from tests.faults.harness import body_of

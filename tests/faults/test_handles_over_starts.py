@@ -11,8 +11,8 @@ from tandemmq.client import StoreClient
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.replication.v1.replication_pb2 import PromoteRequest
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.handles import decode_handle
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.receiving.handles import decode_handle
 from tandemmq.store.v1.replica_log_pb2 import BrokerRole
 from tests.contract.store_process import StoreProcess
 from tests.faults.pair import Pair

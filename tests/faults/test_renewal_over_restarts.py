@@ -17,7 +17,7 @@ from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.replication.v1.replication_pb2 import PromoteRequest
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.delivery.renewal import ARRIVED_SECONDS, RENEWED_MS
+from tandemmq.store.delivery.receiving.renewal import ARRIVED_SECONDS, RENEWED_MS
 from tandemmq.store.v1.replica_log_pb2 import BrokerRole
 from tests.contract.rocketmq5.v2_client import V2Client
 from tests.contract.store_process import StoreProcess

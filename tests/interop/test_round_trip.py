@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.broker.topics import LocalTopicTable
-from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC
+from tandemmq.store.delivery.journal.journal_format import JOURNAL_TOPIC
 from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import StoreLocked

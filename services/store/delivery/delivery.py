@@ -8,17 +8,17 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.delays.timer_check import TimerCheck
 from tandemmq.store.delivery.errors import NotDelivering
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.groups import GroupTable
-from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.figures.waiting_figures import WaitingKeeper
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.journal.journal import Journal
+from tandemmq.store.delivery.ledger.ledger import Ledger
+from tandemmq.store.delivery.ledger.ways import Way, Ways
 from tandemmq.store.delivery.lifecycle import Lifecycle, MasterService
+from tandemmq.store.delivery.members.groups import GroupTable
+from tandemmq.store.delivery.members.queue_locks import QueueLocks
+from tandemmq.store.delivery.members.sessions import Sessions
 from tandemmq.store.delivery.port import Batch, Ending, Outcome, Room, Wish
-from tandemmq.store.delivery.queue_locks import QueueLocks
-from tandemmq.store.delivery.sessions import Sessions
 from tandemmq.store.delivery.transactions.transactions import Transactions
-from tandemmq.store.delivery.waiting_figures import WaitingKeeper
-from tandemmq.store.delivery.ways import Way, Ways
 from tandemmq.store.format.host import Host
 from tandemmq.store.log.message_store import MessageStore
 

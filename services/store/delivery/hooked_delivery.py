@@ -9,8 +9,8 @@ from tandemmq.hooks import AcknowledgementContext, ConsumerSays, DeliveryContext
 from tandemmq.store.broker.hook_calls import HookCalls
 from tandemmq.store.broker.hooked_broker import delivered
 from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.delivery.handles import decode_handle
 from tandemmq.store.delivery.port import Batch, Outcome, Room, Wish
+from tandemmq.store.delivery.receiving.handles import decode_handle
 
 
 class HookedDelivery(Delivery):

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tandemmq.common.log_output import get_log
 from tandemmq.common.timers import time_limit
-from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.journal.journal import Journal
 from tandemmq.store.log.message_store import MessageStore
 
 log = get_log(__name__)

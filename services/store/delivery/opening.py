@@ -4,11 +4,11 @@ from tandemmq.common.log_output import get_log
 from tandemmq.common.slices import Slices
 from tandemmq.store.delivery.clock import DeliveryClock
 from tandemmq.store.delivery.delays.timer_check_file import TimerCheckFile
-from tandemmq.store.delivery.follower import JournalFollower
-from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.ledger import DueBetween, Ledger
-from tandemmq.store.delivery.offset_files import OffsetFiles
-from tandemmq.store.delivery.renewal import RENEWED_MS
+from tandemmq.store.delivery.journal.follower import JournalFollower
+from tandemmq.store.delivery.journal.journal import Journal
+from tandemmq.store.delivery.ledger.ledger import DueBetween, Ledger
+from tandemmq.store.delivery.ledger.offset_files import OffsetFiles
+from tandemmq.store.delivery.receiving.renewal import RENEWED_MS
 from tandemmq.store.log.message_store import MessageStore
 
 log = get_log(__name__)

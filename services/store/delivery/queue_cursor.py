@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.reading import is_whole, named_record
-from tandemmq.store.delivery.kept_positions import KeptPosition
+from tandemmq.store.delivery.ledger.kept_positions import KeptPosition
 from tandemmq.store.format.crc import crc31
 from tandemmq.store.format.record import MIN_RECORD_SIZE, Record
 from tandemmq.store.format.unit import Unit

@@ -7,9 +7,9 @@ from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig
+from tandemmq.store.delivery.members.sessions import Sessions
 from tandemmq.store.delivery.port import ConsumingPort
-from tandemmq.store.delivery.sessions import Sessions
 
 
 class BrokerTopic(NamedTuple):

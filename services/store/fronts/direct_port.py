@@ -7,10 +7,10 @@ from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.delivery.delays.recalls import recall_handle
 from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.delivery.port import ConsumingPort
-from tandemmq.store.delivery.recalls import recall_handle
 from tandemmq.store.delivery.transactions.handle import TransactionHandle
 from tandemmq.store.fronts.broker_port import BrokerTopic, StoredMessage
 

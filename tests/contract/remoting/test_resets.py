@@ -17,8 +17,8 @@ from tandemmq.common.wire.remoting.command import ONE_WAY
 from tandemmq.store.assembly import make_broker, make_delivery, open_tables
 from tandemmq.store.classic_clients import ClassicClients
 from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.delivery.facts import Moved, Place
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.journal.facts import Moved, Place
+from tandemmq.store.delivery.ledger.ledger import Ledger
 from tandemmq.store.fronts.remoting.resets import UNDER_WAY_SECONDS, ClassicResets
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metrics import StoreMetrics

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tandemmq.metadata.v1 import metadata_pb2 as pb
-from tandemmq.store.delivery.facts import Dealt, LevelDone, Moved, Place
+from tandemmq.store.delivery.journal.facts import Dealt, LevelDone, Moved, Place
 from tandemmq.store.offsets_link import OffsetsLink
 from tests.metasync_process import MetasyncProcess
 from tests.unit.delivery.delivery_kit import PLACE, DeliveringStore, begin, delivering

@@ -15,7 +15,7 @@ from tandemmq.common.server_settings import ServerSettings
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
-from tandemmq.store.delivery.groups import GroupConfig, WatchedGroupTable
+from tandemmq.store.delivery.members.groups import GroupConfig, WatchedGroupTable
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.metasync_link import MetasyncLink
 from tests.campaigns import in_campaigns

@@ -8,9 +8,9 @@ import pytest
 
 from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tandemmq.store.broker.tags import parse_tags
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.place_reader import Absence, PlaceReader
+from tandemmq.store.delivery.journal.facts import Place
 from tandemmq.store.delivery.queue_cursor import QueueCursor
+from tandemmq.store.delivery.receiving.place_reader import Absence, PlaceReader
 from tandemmq.store.format.unit import BLANK_UNIT, pack_unit
 from tandemmq.store.log.errors import QueueNotReady
 from tests.unit.broker.broker_kit import bodies, broker, records

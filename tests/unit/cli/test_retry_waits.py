@@ -7,7 +7,7 @@ import pytest
 from tandemmq.cli.nouns.retry_waits import BadRetryWaits, as_other_json, in_words
 from tandemmq.cli.talk.failures import WrongUsage
 from tandemmq.metadata.v1.metadata_pb2 import SubscriptionGroupConfig
-from tandemmq.store.delivery.retry_policy import policy_of
+from tandemmq.store.delivery.retries.retry_policy import policy_of
 
 
 def waits(text: str) -> tuple[int, ...]:

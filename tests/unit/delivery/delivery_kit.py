@@ -12,9 +12,9 @@ from tandemmq.store.assembly import make_broker, make_delivery, open_topics
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.delivery.facts import Given, Moved, Place
-from tandemmq.store.delivery.ledger import Ledger
-from tandemmq.store.delivery.offset_files import OffsetFiles
+from tandemmq.store.delivery.journal.facts import Given, Moved, Place
+from tandemmq.store.delivery.ledger.ledger import Ledger
+from tandemmq.store.delivery.ledger.offset_files import OffsetFiles
 from tandemmq.store.delivery.opening import BaseKeeper
 from tandemmq.store.format.host import Host
 from tandemmq.store.log.edges.disk import Disk

@@ -4,8 +4,8 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from tandemmq.store.delivery.facts import Dealt, Fact, Snapshot, TimersDone
-from tandemmq.store.delivery.handles import ReceiptHandle
+from tandemmq.store.delivery.journal.facts import Dealt, Fact, Snapshot, TimersDone
+from tandemmq.store.delivery.receiving.handles import ReceiptHandle
 from tests.unit.delivery.fact_world import FAR, PLACE, Image, Step, World, oldest_told_whole, played
 
 KINDS = [

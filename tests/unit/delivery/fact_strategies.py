@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from tandemmq.store.delivery.facts import (
+from tandemmq.store.delivery.journal.facts import (
     Dealt,
     Fact,
     Forgotten,

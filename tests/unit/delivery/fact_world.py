@@ -10,13 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
-from tandemmq.store.delivery.acknowledging import Acknowledger
-from tandemmq.store.delivery.base import Base
 from tandemmq.store.delivery.delays.timer_entry import TimerEntry
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
 from tandemmq.store.delivery.delays.timer_window import TimerWindow
 from tandemmq.store.delivery.errors import HandleExpired
-from tandemmq.store.delivery.facts import (
+from tandemmq.store.delivery.journal.base import Base
+from tandemmq.store.delivery.journal.facts import (
     Dealt,
     Fact,
     Given,
@@ -27,10 +26,11 @@ from tandemmq.store.delivery.facts import (
     Snapshot,
     TimersDone,
 )
-from tandemmq.store.delivery.handles import ReceiptHandle, Shown, decode_handle, encode_handle
-from tandemmq.store.delivery.images import Cursor, cursors_of_image
-from tandemmq.store.delivery.journal_format import Position
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.journal.images import Cursor, cursors_of_image
+from tandemmq.store.delivery.journal.journal_format import Position
+from tandemmq.store.delivery.ledger.ledger import Ledger
+from tandemmq.store.delivery.receiving.acknowledging import Acknowledger
+from tandemmq.store.delivery.receiving.handles import ReceiptHandle, Shown, decode_handle, encode_handle
 from tandemmq.store.log.edges.disk import LocalDisk
 
 PLACE = Place("g", "t", 0)

@@ -8,14 +8,14 @@ from typing import Any
 
 from tandemmq.store.broker.postponing import DelayRules
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.groups import GroupConfig
-from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.journal.journal import Journal
+from tandemmq.store.delivery.ledger.ledger import Ledger
+from tandemmq.store.delivery.members.groups import GroupConfig
+from tandemmq.store.delivery.members.sessions import Sessions
 from tandemmq.store.delivery.port import Batch, Connected, GivenMessage, Outcome, Wish
-from tandemmq.store.delivery.receive_rules import ReceiveRules
-from tandemmq.store.delivery.receiving import Receiving
-from tandemmq.store.delivery.sessions import Sessions
+from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules
+from tandemmq.store.delivery.receiving.receiving import Receiving
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.log.event import Event
 from tests.manual_timers import ManualTimers

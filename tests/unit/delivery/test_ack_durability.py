@@ -9,8 +9,8 @@ import pytest
 
 from tandemmq.store.broker.acknowledgement import Durability
 from tandemmq.store.delivery.errors import NotSafe
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.delivery.port import Wish
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.settings import FlushDiskType

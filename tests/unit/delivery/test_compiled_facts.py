@@ -5,8 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tandemmq.store.compiled_core import core_problem
-from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, Place
-from tandemmq.store.delivery.journal_format import MOST_BYTES, FactCore, Position, encode_records
+from tandemmq.store.delivery.journal.facts import Dealt, Fact, Given, GivenAgain, Place
+from tandemmq.store.delivery.journal.journal_format import MOST_BYTES, FactCore, Position, encode_records
 from tests.unit.delivery.fact_strategies import COPIES, DUES, FACTS, NUMBERS
 
 pytestmark = pytest.mark.skipif(core_problem() != "", reason=core_problem() or "it is there")

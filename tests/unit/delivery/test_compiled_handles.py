@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 
 from tandemmq.store.compiled_core import core_problem
 from tandemmq.store.delivery.errors import BadHandle
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.handles import Handles, ReceiptHandle, Shown, decode_handle, encode_handle, own_topic
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.receiving.handles import (
+    Handles,
+    ReceiptHandle,
+    Shown,
+    decode_handle,
+    encode_handle,
+    own_topic,
+)
 
 pytestmark = pytest.mark.skipif(core_problem() != "", reason=core_problem() or "it is there")
 
@@ -75,7 +82,7 @@ def test_both_read_any_bytes_with_a_right_checksum_alike(handles: Handles, kind:
     """Numbers that are too long, too many, or break off."""
     from zlib import crc32
 
-    from tandemmq.store.delivery import handles as layout
+    from tandemmq.store.delivery.receiving import handles as layout
 
     whole = bytes((1,)) + layout._name_hash("workers", "orders") + bytes((kind,)) + rest
     text = layout._text(whole + crc32(whole).to_bytes(4, "big"))

@@ -7,8 +7,8 @@ import pytest
 
 from tandemmq.store.broker.errors import MessageNotFound
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.copies import internal_copy
-from tandemmq.store.delivery.place_reader import Absence, PlaceReader
+from tandemmq.store.delivery.receiving.place_reader import Absence, PlaceReader
+from tandemmq.store.delivery.retries.copies import internal_copy
 from tandemmq.store.log.errors import QueueNotReady
 from tests.manual_timers import turns
 from tests.unit.broker.broker_kit import HOST

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
-from tandemmq.store.delivery.deletions import Deletions
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.groups import GroupConfig, WatchedGroupTable
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.ledger.deletions import Deletions
+from tandemmq.store.delivery.members.groups import GroupConfig, WatchedGroupTable
 from tandemmq.store.log.edges.disk import LocalDisk
 from tests.unit.delivery.delivery_kit import PLACE, DeliveringStore, begin, delivering
 

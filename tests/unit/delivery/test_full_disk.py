@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.journal.facts import Place
 from tandemmq.store.delivery.port import Wish
 from tandemmq.store.format.message import Message
 from tandemmq.store.log.edges.disk import LocalDisk

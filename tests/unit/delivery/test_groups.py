@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tandemmq.store.broker.errors import UnreadableTable
-from tandemmq.store.delivery.groups import LEVELS_AS_POLICY, GroupConfig, LocalGroupTable
+from tandemmq.store.delivery.members.groups import LEVELS_AS_POLICY, GroupConfig, LocalGroupTable
 from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.edges.disk import LocalDisk
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandemmq.store.delivery.errors import BadHandle
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.handles import (
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.receiving.handles import (
     LONGEST_HANDLE,
     ReceiptHandle,
     Shown,

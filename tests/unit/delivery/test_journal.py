@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tandemmq.common.broker_role import BrokerRole
-from tandemmq.store.delivery.base import Base, SafeBase
 from tandemmq.store.delivery.errors import NotDelivering
-from tandemmq.store.delivery.facts import (
+from tandemmq.store.delivery.journal.base import Base, SafeBase
+from tandemmq.store.delivery.journal.facts import (
     Dealt,
     Fact,
     Forgotten,
@@ -24,12 +24,12 @@ from tandemmq.store.delivery.facts import (
     Snapshot,
     TimersDone,
 )
-from tandemmq.store.delivery.follower import JournalFollower
-from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, Position
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.journal.follower import JournalFollower
+from tandemmq.store.delivery.journal.journal_format import JOURNAL_TOPIC, Position
+from tandemmq.store.delivery.journal.telling import Telling
+from tandemmq.store.delivery.ledger.ledger import Ledger
+from tandemmq.store.delivery.ledger.progress import QueueProgress
 from tandemmq.store.delivery.opening import LEAST_WAIT_MS
-from tandemmq.store.delivery.progress import QueueProgress
-from tandemmq.store.delivery.telling import Telling
 from tandemmq.store.format.message import Message
 from tandemmq.store.log.errors import StoreError
 from tandemmq.store.log.marks.running_flags import Reason

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandemmq.store.delivery.errors import UnreadableJournal
-from tandemmq.store.delivery.facts import Dealt, Fact, Given, HeldBy, HeldRun, Moved, Place, Snapshot
-from tandemmq.store.delivery.journal_format import (
+from tandemmq.store.delivery.journal.facts import Dealt, Fact, Given, HeldBy, HeldRun, Moved, Place, Snapshot
+from tandemmq.store.delivery.journal.journal_format import (
     MOST_BYTES,
     MOST_ENTRIES,
     Position,

@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tandemmq.store.delivery.facts import Dealt, Fact, Forgotten, Given, GivenAgain, HeldBy, Moved, Place
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.journal.facts import Dealt, Fact, Forgotten, Given, GivenAgain, HeldBy, Moved, Place
+from tandemmq.store.delivery.ledger.ledger import Ledger
 from tests.unit.delivery.delivery_kit import state
 
 PLACES = [Place("g", "t", 0), Place("g", "t", 1), Place("h", "t", 0)]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tandemmq.store.broker.send import NewMessage
-from tandemmq.store.delivery.durable_cursors import DurableCursors
+from tandemmq.store.delivery.delays.recalls import recall_handle
 from tandemmq.store.delivery.errors import NotSafe
+from tandemmq.store.delivery.ledger.durable_cursors import DurableCursors
 from tandemmq.store.delivery.port import Ending, Wish
-from tandemmq.store.delivery.recalls import recall_handle
 from tandemmq.store.delivery.transactions.handle import TransactionHandle
 from tests.unit.delivery.delivery_kit import HOST, DeliveringStore, delivering
 

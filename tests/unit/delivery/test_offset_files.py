@@ -9,9 +9,9 @@ from unittest.mock import Mock
 import pytest
 
 from tandemmq.store.delivery.errors import NotDelivering
-from tandemmq.store.delivery.facts import Dealt, Fact, Forgotten, LevelDone, Moved, Place
-from tandemmq.store.delivery.images import read_offsets
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.journal.facts import Dealt, Fact, Forgotten, LevelDone, Moved, Place
+from tandemmq.store.delivery.journal.images import read_offsets
+from tandemmq.store.delivery.ledger.ledger import Ledger
 from tandemmq.store.delivery.opening import Opening
 from tandemmq.store.log.errors import StoreError
 from tests.manual_timers import ManualTimers

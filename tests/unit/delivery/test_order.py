@@ -1,6 +1,6 @@
 """Order by message group: only the first of a line goes, with those directly behind it."""
 
-from tandemmq.store.delivery.order import MessageGroups
+from tandemmq.store.delivery.ledger.order import MessageGroups
 
 
 def groups(*messages: tuple[int, int, str]) -> MessageGroups:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.store.delivery.facts import Dealt, Fact, Place
+from tandemmq.store.delivery.journal.facts import Dealt, Fact, Place
 from tandemmq.store.delivery.port import GivenMessage, Outcome
-from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules
 from tests.manual_timers import turns
 from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, Scene, bodies, numbers, scene
 

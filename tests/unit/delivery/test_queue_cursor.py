@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tandemmq.store.delivery.errors import NotDelivering
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.kept_positions import LevelPosition, SystemGroupPosition
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.journal.journal import Journal
+from tandemmq.store.delivery.ledger.kept_positions import LevelPosition, SystemGroupPosition
+from tandemmq.store.delivery.ledger.ledger import Ledger
 from tandemmq.store.delivery.queue_cursor import QueueCursor
 from tandemmq.store.format.unit import UNIT_SIZE
 from tandemmq.store.log.errors import QueueNotReady

@@ -1,6 +1,6 @@
 """Locks of queues: whose they are, and how they end."""
 
-from tandemmq.store.delivery.queue_locks import LEASE_SECONDS, QueueLocks
+from tandemmq.store.delivery.members.queue_locks import LEASE_SECONDS, QueueLocks
 
 ONE, TWO = ("topic", 0), ("topic", 1)
 

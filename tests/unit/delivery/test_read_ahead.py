@@ -5,10 +5,10 @@ from typing import Any, cast
 
 import pytest
 
-from tandemmq.store.delivery.facts import Dealt, Given, Moved, Place
-from tandemmq.store.delivery.place_reader import Stretch
-from tandemmq.store.delivery.progress import QueueProgress
-from tandemmq.store.delivery.read_ahead import ReadAhead
+from tandemmq.store.delivery.journal.facts import Dealt, Given, Moved, Place
+from tandemmq.store.delivery.ledger.progress import QueueProgress
+from tandemmq.store.delivery.receiving.place_reader import Stretch
+from tandemmq.store.delivery.receiving.read_ahead import ReadAhead
 
 PLACE = Place("group", "topic", 0)
 

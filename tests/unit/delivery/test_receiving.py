@@ -17,9 +17,9 @@ from tandemmq.store.delivery.errors import (
     TooMuchInFlight,
     UnknownGroup,
 )
-from tandemmq.store.delivery.facts import Forgotten, Place
+from tandemmq.store.delivery.journal.facts import Forgotten, Place
 from tandemmq.store.delivery.port import GivenMessage, Subscription
-from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules
 from tandemmq.store.format.record import decode_record
 from tests.manual_timers import turns
 from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, bodies, numbers, scene

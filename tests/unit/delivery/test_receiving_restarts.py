@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.delivery.clock import BootClock
 from tandemmq.store.delivery.errors import HandleExpired
-from tandemmq.store.delivery.facts import GivenAgain, HeldBy, Place
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.journal.facts import GivenAgain, HeldBy, Place
+from tandemmq.store.delivery.members.groups import GroupConfig
+from tandemmq.store.delivery.members.sessions import Member
 from tandemmq.store.delivery.opening import RENEWED_WAIT_MS
-from tandemmq.store.delivery.place_reader import Absence, PlaceReader
 from tandemmq.store.delivery.port import FilterKind, GivenMessage, Subscription, Wish
-from tandemmq.store.delivery.renewal import RENEWED_MS
-from tandemmq.store.delivery.sessions import Member
+from tandemmq.store.delivery.receiving.place_reader import Absence, PlaceReader
+from tandemmq.store.delivery.receiving.renewal import RENEWED_MS
 from tandemmq.store.format.record import decode_record
 from tests.unit.delivery.delivery_kit import HOST, DeliveringStore, delivering
 

@@ -6,8 +6,8 @@ import pytest
 
 from tandemmq.store.delivery.errors import BadFilter
 from tandemmq.store.delivery.port import FilterKind, Subscription
-from tandemmq.store.delivery.remembered import Remembered
-from tandemmq.store.delivery.selection import Selections
+from tandemmq.store.delivery.receiving.remembered import Remembered
+from tandemmq.store.delivery.receiving.selection import Selections
 
 
 def numbered() -> Remembered[int]:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.figures import GroupFigures
+from tandemmq.store.delivery.figures.figures import GroupFigures
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.members.sessions import Member
 from tandemmq.store.delivery.port import GivenMessage
-from tandemmq.store.delivery.renewal import GRACE_MS
-from tandemmq.store.delivery.sessions import Member
+from tandemmq.store.delivery.receiving.renewal import GRACE_MS
 from tandemmq.store.format.record import decode_record
 from tests.manual_timers import turns
 from tests.unit.delivery.receiving_kit import GROUP, TOPIC, Scene, bodies, numbers, scene

@@ -9,12 +9,12 @@ import pytest
 
 from tandemmq.store.broker.postponing import TIMER_TOPIC, DelayRules
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery import retry_moves
 from tandemmq.store.delivery.delays.delays import Delays
 from tandemmq.store.delivery.errors import HandleExpired
-from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.journal.facts import Place
 from tandemmq.store.delivery.port import Wish
-from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules
+from tandemmq.store.delivery.retries import retry_moves
 from tandemmq.store.log.edges.disk import LocalDisk
 from tests.manual_timers import turns
 from tests.unit.broker.broker_kit import HOST

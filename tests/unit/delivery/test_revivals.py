@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.java_pops import BadPop, PopKey, read_acknowledged, read_checkpoint
+from tandemmq.store.delivery.journal.facts import Place
 from tandemmq.store.delivery.port import Wish
+from tandemmq.store.delivery.retries.java_pops import BadPop, PopKey, read_acknowledged, read_checkpoint
 from tandemmq.store.format import properties
 from tandemmq.store.format.message import Message
 from tandemmq.store.format.record import decode_record

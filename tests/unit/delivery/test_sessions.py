@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tandemmq.common.log_output import JsonFormatter
-from tandemmq.store.delivery.sessions import Command, GroupChanged, Member, Sessions
+from tandemmq.store.delivery.members.sessions import Command, GroupChanged, Member, Sessions
 from tests.manual_timers import ManualTimers
 
 

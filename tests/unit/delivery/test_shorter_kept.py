@@ -4,11 +4,11 @@ from pathlib import Path
 
 from tandemmq.common.group_attributes import KEEP_UNCONSUMED
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.figures import Figures
-from tandemmq.store.delivery.groups import GroupConfig
-from tandemmq.store.delivery.ledger import Ledger
-from tandemmq.store.delivery.unconsumed import Unconsumed
+from tandemmq.store.delivery.figures.figures import Figures
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.ledger.ledger import Ledger
+from tandemmq.store.delivery.ledger.unconsumed import Unconsumed
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tests.unit.delivery.receiving_kit import GROUP, TOPIC, Groups, Scene, bodies, scene
 
 HOUR_MS = 3_600_000

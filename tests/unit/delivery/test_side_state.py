@@ -1,8 +1,8 @@
 """What is kept beside the ledger: which messages somebody holds."""
 
-from tandemmq.store.delivery.facts import Dealt, Given, GivenAgain, Moved, Place
-from tandemmq.store.delivery.ledger import Ledger
-from tandemmq.store.delivery.side_state import SideState
+from tandemmq.store.delivery.journal.facts import Dealt, Given, GivenAgain, Moved, Place
+from tandemmq.store.delivery.ledger.ledger import Ledger
+from tandemmq.store.delivery.receiving.side_state import SideState
 
 PLACE = Place("group", "topic", 0)
 

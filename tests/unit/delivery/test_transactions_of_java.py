@@ -9,8 +9,8 @@ import pytest
 from tandemmq.common import java_json
 from tandemmq.store.broker.preparing import HALF_TOPIC
 from tandemmq.store.delivery.errors import TransactionEnded
-from tandemmq.store.delivery.facts import Moved
-from tandemmq.store.delivery.images import read_offsets
+from tandemmq.store.delivery.journal.facts import Moved
+from tandemmq.store.delivery.journal.images import read_offsets
 from tandemmq.store.delivery.transactions.half_log import HALF_PLACE, OP_PLACE
 from tandemmq.store.delivery.transactions.half_message import DISCARD_TOPIC, OP_TOPIC
 from tandemmq.store.format import properties as names

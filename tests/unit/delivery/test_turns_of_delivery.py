@@ -10,24 +10,24 @@ import pytest
 
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.broker.pulled import PullStatus, Wanted
-from tandemmq.store.delivery.base import Base, SafeBase
-from tandemmq.store.delivery.durable_cursors import DurableCursors
 from tandemmq.store.delivery.errors import TooMuchInFlight
-from tandemmq.store.delivery.facts import Dealt, Fact, Given, GivenAgain, HeldBy, Moved, Place, Snapshot
-from tandemmq.store.delivery.follower import JournalFollower
-from tandemmq.store.delivery.journal_format import _Reader
-from tandemmq.store.delivery.ledger import DueBetween, Ledger
-from tandemmq.store.delivery.place_reader import Absence, PlaceReader, Stretch
+from tandemmq.store.delivery.journal.base import Base, SafeBase
+from tandemmq.store.delivery.journal.facts import Dealt, Fact, Given, GivenAgain, HeldBy, Moved, Place, Snapshot
+from tandemmq.store.delivery.journal.follower import JournalFollower
+from tandemmq.store.delivery.journal.journal_format import _Reader
+from tandemmq.store.delivery.journal.telling import Telling
+from tandemmq.store.delivery.ledger.durable_cursors import DurableCursors
+from tandemmq.store.delivery.ledger.ledger import DueBetween, Ledger
+from tandemmq.store.delivery.ledger.progress import QueueProgress
+from tandemmq.store.delivery.ledger.ways import Way, Ways
+from tandemmq.store.delivery.members.sessions import Member, Sessions
 from tandemmq.store.delivery.port import FilterKind, GivenMessage, Subscription, Wish
-from tandemmq.store.delivery.progress import QueueProgress
-from tandemmq.store.delivery.receive_rules import ReceiveRules
-from tandemmq.store.delivery.renewal import GRACE_MS
-from tandemmq.store.delivery.selection import Selections
-from tandemmq.store.delivery.sessions import Member, Sessions
-from tandemmq.store.delivery.telling import Telling
+from tandemmq.store.delivery.receiving.place_reader import Absence, PlaceReader, Stretch
+from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules
+from tandemmq.store.delivery.receiving.renewal import GRACE_MS
+from tandemmq.store.delivery.receiving.selection import Selections
+from tandemmq.store.delivery.receiving.waiting import Alarm
 from tandemmq.store.delivery.transactions.halves import PendingTransaction
-from tandemmq.store.delivery.waiting import Alarm
-from tandemmq.store.delivery.ways import Way, Ways
 from tandemmq.store.fronts.remoting.filtered_pull import filtered
 from tandemmq.store.offsets_link import OffsetsLink
 from tests.manual_timers import ManualTimers, turns
@@ -296,7 +296,7 @@ async def test_places_that_begin_together_are_told_in_turns() -> None:
 
 
 def test_dead_messages_are_thrown_out_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tandemmq.store.delivery import ledger as module
+    from tandemmq.store.delivery.ledger import ledger as module
 
     looked, unpack = 0, module._unpack
 

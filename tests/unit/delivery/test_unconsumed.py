@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.delivery.port import Wish
-from tandemmq.store.delivery.receiving import Receiving
+from tandemmq.store.delivery.receiving.receiving import Receiving
 from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.edges.disk import DiskUsage, LocalDisk
 from tests.unit.delivery.delivery_kit import DeliveringStore, delivering

@@ -9,8 +9,8 @@ import pytest
 
 from tandemmq.delivery.v1 import operations_pb2 as pb
 from tandemmq.store.delivery.errors import NotDelivering
-from tandemmq.store.delivery.sessions import Member, Sessions
-from tandemmq.store.delivery.views import Views
+from tandemmq.store.delivery.figures.views import Views
+from tandemmq.store.delivery.members.sessions import Member, Sessions
 from tandemmq.store.fronts.native import operations_answers
 from tests.manual_timers import ManualTimers
 from tests.turn_counter import TurnCounter

@@ -8,11 +8,11 @@ from typing import Any
 
 from tandemmq.store.broker.preparing import HALF_TOPIC
 from tandemmq.store.broker.send import NewMessage
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.journal.journal import Journal
+from tandemmq.store.delivery.ledger.ledger import Ledger
+from tandemmq.store.delivery.members.sessions import CheckTransaction, Command, Member, Sessions
 from tandemmq.store.delivery.port import Ending
-from tandemmq.store.delivery.sessions import CheckTransaction, Command, Member, Sessions
 from tandemmq.store.delivery.transactions.checking import TransactionRules
 from tandemmq.store.delivery.transactions.half_log import HalfLog
 from tandemmq.store.delivery.transactions.half_message import OP_TOPIC

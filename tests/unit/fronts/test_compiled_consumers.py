@@ -13,12 +13,12 @@ from tandemmq.common.grpc_transport import HELD
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.compiled_core import consuming_ways, core_problem
-from tandemmq.store.delivery.answer import GivenBatch
 from tandemmq.store.delivery.clock import BootClock
 from tandemmq.store.delivery.errors import BadHandle
-from tandemmq.store.delivery.handles import Shown, decode_handle, encode_handle
-from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC
+from tandemmq.store.delivery.journal.journal_format import JOURNAL_TOPIC
 from tandemmq.store.delivery.port import Batch, GivenMessage, Wish
+from tandemmq.store.delivery.receiving.answer import GivenBatch
+from tandemmq.store.delivery.receiving.handles import Shown, decode_handle, encode_handle
 from tandemmq.store.format.record import decode_record, split_records
 from tandemmq.store.fronts.native import delivery_answers
 from tandemmq.store.fronts.native.direct_delivery import DirectAcknowledge, DirectReceive

@@ -5,7 +5,7 @@ import pytest
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.delivery.errors import BadDelivery
 from tandemmq.store.delivery.port import FilterKind, Subscription
-from tandemmq.store.delivery.receive_rules import ReceiveRules, check_wish
+from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules, check_wish
 from tandemmq.store.fronts.native.delivery_requests import check_count, subscription, wish
 from tandemmq.store.fronts.native.limits import PullLimits
 

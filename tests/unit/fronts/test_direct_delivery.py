@@ -14,9 +14,9 @@ from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.compiled_core import consuming_ways, core_problem
-from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.journal.facts import Place
 from tandemmq.store.delivery.port import Wish
-from tandemmq.store.delivery.receiver import Look, Receiver
+from tandemmq.store.delivery.receiving.receiver import Look, Receiver
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.acknowledgements_of_turn import AcknowledgementsOfTurn
 from tandemmq.store.fronts.direct_port import DirectPort

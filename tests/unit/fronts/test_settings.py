@@ -11,7 +11,7 @@ from tandemmq.common.settings_errors import BadSetting, UnknownSetting
 from tandemmq.store.broker.group_transfer import ReplicationRules
 from tandemmq.store.broker.postponing import DelayRules
 from tandemmq.store.broker.send import SendRules
-from tandemmq.store.delivery.receive_rules import ReceiveRules
+from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules
 from tandemmq.store.delivery.transactions.checking import TransactionRules
 from tandemmq.store.fronts.native.limits import ServiceLimits
 from tandemmq.store.fronts.remoting.rules import RemotingRules

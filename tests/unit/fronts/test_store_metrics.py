@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tandemmq.store.delivery.delays.counts import DelayCounts
-from tandemmq.store.delivery.waiting_figures import WaitingFigures
+from tandemmq.store.delivery.figures.waiting_figures import WaitingFigures
 from tandemmq.store.format.audit_result import AuditResult
 from tandemmq.store.metrics import Gauges, StoreMetrics
 

@@ -14,7 +14,7 @@ from tandemmq.gateway.errors import BrokerRefusal
 from tandemmq.gateway.remote_broker import RemoteBroker
 from tandemmq.store.broker.errors import StoreStopping
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.delivery.port import Batch, Wish
 
 SIZE = 5

@@ -10,7 +10,7 @@ from tandemmq.broker.v1 import broker_pb2
 from tandemmq.gateway.clients import GatewaySessions
 from tandemmq.gateway.questions import Question
 from tandemmq.gateway.remote_broker import RemoteBroker
-from tandemmq.store.delivery.sessions import Command, GroupChanged, Member, Sessions
+from tandemmq.store.delivery.members.sessions import Command, GroupChanged, Member, Sessions
 from tandemmq.store.fronts.internal.gateway_members import GRACE_SECONDS, GatewayLease, GatewayMembers
 from tests.manual_timers import ManualTimers
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tandemmq.store.delivery.facts import Fact, Place
+from tandemmq.store.delivery.journal.facts import Fact, Place
 
 def encode_run(
     facts: Sequence[Fact], first: int, given: type, dealt: type, places: Mapping[Place, int], room: int

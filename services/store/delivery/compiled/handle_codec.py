@@ -1,4 +1,4 @@
-"""The texts of receipt handles, written and read. The Python twin is `store.delivery.handles`, which has the layout.
+"""The texts of receipt handles, written and read. The Python twin, which has the layout, is `receiving.handles`.
 
 A handle's first nine bytes, and so the first twelve characters of its text, are the same for all of a group and topic.
 The caller has them, and their CRC.
@@ -17,7 +17,7 @@ from cython.cimports.libc.stdint import int64_t, uint64_t
 from cython.cimports.libc.string import memcmp, memcpy
 
 from tandemmq.store.broker.send import new_tuple
-from tandemmq.store.delivery.progress import MOST_NUMBER
+from tandemmq.store.delivery.ledger.progress import MOST_NUMBER
 
 _NUMBER: uint64_t = MOST_NUMBER
 """The bits of an OpenEntry that are its number."""

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from tandemmq.common.errors import TandemError
-from tandemmq.store.delivery.facts import Place
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.ledger.progress import OpenEntry
 from tandemmq.store.delivery.port import Outcome
-from tandemmq.store.delivery.progress import OpenEntry
 
 def encode(
     prefix: str, check: int, shown: int, queue: int, offset: int, number: int, resets: int, start: int

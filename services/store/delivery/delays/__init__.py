@@ -14,6 +14,7 @@ their real topic and queue, and a fact in the journal says how far that has come
 * `timer_check_file`: keeps that file
 * `timer_slot`: a stretch of time and its file
 * `timer_entry`: one timer in the index
+* `recalls`: taking back messages that wait for their time
 * `due_copies`: the copy of a message that is due
 * `counts`: what has become of messages that waited
 """

@@ -8,7 +8,7 @@ from tandemmq.store.delivery.delays.levels import Levels
 from tandemmq.store.delivery.delays.timed_messages import TimedMessages
 from tandemmq.store.delivery.delays.timer_follower import TimerFollower
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
-from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.journal.journal import Journal
 from tandemmq.store.format.host import Host
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk

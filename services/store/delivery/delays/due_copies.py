@@ -6,8 +6,8 @@ from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.store.broker import rules
 from tandemmq.store.broker.broker import Traffic
 from tandemmq.store.broker.errors import IllegalMessage
-from tandemmq.store.delivery.copies import internal_copy
-from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.journal.journal import Journal
+from tandemmq.store.delivery.retries.copies import internal_copy
 from tandemmq.store.format import properties
 from tandemmq.store.format.errors import FormatError
 from tandemmq.store.format.host import Host

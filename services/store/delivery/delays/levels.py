@@ -13,8 +13,8 @@ from tandemmq.common.log_output import get_log
 from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.delays.due_copies import DueCopies, Undeliverable
 from tandemmq.store.delivery.errors import NotDelivering
-from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.kept_positions import LevelPosition
+from tandemmq.store.delivery.journal.journal import Journal
+from tandemmq.store.delivery.ledger.kept_positions import LevelPosition
 from tandemmq.store.delivery.queue_cursor import QueueCursor
 from tandemmq.store.format.unit import SCHEDULE_TOPIC, Unit
 from tandemmq.store.log.edges.clock import Clock

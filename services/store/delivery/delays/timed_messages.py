@@ -9,7 +9,6 @@ import asyncio
 from tandemmq.common.backoff import Backoff
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.postponing import TIMER_TOPIC
-from tandemmq.store.delivery.copies import internal_copy
 from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.delays.due_copies import DueCopies, Undeliverable
 from tandemmq.store.delivery.delays.timer_entry import (
@@ -26,8 +25,9 @@ from tandemmq.store.delivery.delays.timer_follower import TimerFollower
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
 from tandemmq.store.delivery.delays.timer_window import TimerWindow
 from tandemmq.store.delivery.errors import NotDelivering
-from tandemmq.store.delivery.facts import TimersDone
-from tandemmq.store.delivery.journal import Journal
+from tandemmq.store.delivery.journal.facts import TimersDone
+from tandemmq.store.delivery.journal.journal import Journal
+from tandemmq.store.delivery.retries.copies import internal_copy
 from tandemmq.store.format import properties
 from tandemmq.store.format.errors import FormatError
 from tandemmq.store.format.host import Host

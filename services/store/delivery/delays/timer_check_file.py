@@ -16,8 +16,8 @@ from tandemmq.store.broker.postponing import TIMER_TOPIC
 from tandemmq.store.delivery.delays.timer_check import BadTimerCheck, TimerCheck
 from tandemmq.store.delivery.delays.timer_entry import BadEntries
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
-from tandemmq.store.delivery.facts import Fact, TimersDone
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.journal.facts import Fact, TimersDone
+from tandemmq.store.delivery.ledger.ledger import Ledger
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.edges.threads import in_thread

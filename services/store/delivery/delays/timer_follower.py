@@ -8,7 +8,7 @@ from tandemmq.store.broker.postponing import TIMER_TOPIC
 from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.delays.timer_entry import BadEntries, TimerEntry, entry_of
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
-from tandemmq.store.delivery.facts import TimersDone
+from tandemmq.store.delivery.journal.facts import TimersDone
 from tandemmq.store.delivery.queue_cursor import QueueCursor
 from tandemmq.store.format import properties
 from tandemmq.store.format.record import MIN_RECORD_SIZE, Record

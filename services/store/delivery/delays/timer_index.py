@@ -24,7 +24,7 @@ from tandemmq.store.delivery.delays.timer_entry import (
     unpack_entries,
 )
 from tandemmq.store.delivery.delays.timer_slot import Slot, hour_of, parents_of, slot_of_name
-from tandemmq.store.delivery.facts import TimersDone
+from tandemmq.store.delivery.journal.facts import TimersDone
 from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.edges.file_cache import FileCache
 

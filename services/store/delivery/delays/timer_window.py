@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable
 from tandemmq.store.delivery.delays.timer_entry import HOUR_MS, TimerEntry
 from tandemmq.store.delivery.delays.timer_index import CROWDED, SlotReading, TimerIndex
 from tandemmq.store.delivery.delays.timer_slot import Slot, hour_of
-from tandemmq.store.delivery.facts import TimersDone
+from tandemmq.store.delivery.journal.facts import TimersDone
 
 AHEAD_MS = 5_000
 """Timers are read so long before they are due."""

@@ -6,7 +6,7 @@ from tandemmq.store.delivery.filters.selection import Filter
 from tandemmq.store.delivery.filters.sql import compile_sql
 from tandemmq.store.delivery.filters.tagged import AllMessages, TaggedMessages
 from tandemmq.store.delivery.port import FilterKind, Subscription
-from tandemmq.store.delivery.remembered import Remembered
+from tandemmq.store.delivery.receiving.remembered import Remembered
 
 MOST_TAG_CHARACTERS = 32_767
 _ALL = AllMessages()

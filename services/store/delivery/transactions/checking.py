@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.store.delivery.members.sessions import CheckTransaction, Sessions
 from tandemmq.store.delivery.port import Ending
-from tandemmq.store.delivery.sessions import CheckTransaction, Sessions
 from tandemmq.store.delivery.transactions.half_log import HalfLog
 from tandemmq.store.delivery.transactions.half_message import HalfMessage, discarded
 from tandemmq.store.delivery.transactions.halves import PendingTransaction

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from tandemmq.store.broker.preparing import HALF_QUEUE, HALF_TOPIC
 from tandemmq.store.delivery.clock import DeliveryClock
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.kept_positions import SystemGroupPosition
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.journal.journal import Journal
+from tandemmq.store.delivery.ledger.kept_positions import SystemGroupPosition
 from tandemmq.store.delivery.port import Ending
 from tandemmq.store.delivery.queue_cursor import QueueCursor
 from tandemmq.store.delivery.transactions.half_message import (

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from tandemmq.common import topic_names
 from tandemmq.store.broker.preparing import HALF_QUEUE, HALF_TOPIC
-from tandemmq.store.delivery.copies import internal_copy
 from tandemmq.store.delivery.port import Ending
+from tandemmq.store.delivery.retries.copies import internal_copy
 from tandemmq.store.format import properties as names
 from tandemmq.store.format import sysflag
 from tandemmq.store.format.host import Host

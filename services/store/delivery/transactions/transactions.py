@@ -12,8 +12,8 @@ from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Traffic
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.delivery.errors import NotDelivering, NotSafe, TransactionEnded, UnknownTransaction
+from tandemmq.store.delivery.members.sessions import Sessions
 from tandemmq.store.delivery.port import Ending
-from tandemmq.store.delivery.sessions import Sessions
 from tandemmq.store.delivery.transactions.checking import Checking, TransactionRules
 from tandemmq.store.delivery.transactions.following import HalfFollowing
 from tandemmq.store.delivery.transactions.half_log import HalfLog

@@ -6,9 +6,9 @@ from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.errors import TandemError
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.send import ANY_QUEUE, NewMessage
-from tandemmq.store.delivery.member_questions import MemberQuestion, TryMessage
+from tandemmq.store.delivery.members.member_questions import MemberQuestion, TryMessage
+from tandemmq.store.delivery.members.sessions import CheckTransaction
 from tandemmq.store.delivery.port import Batch, Ending, FilterKind, Outcome, Subscription, Wish
-from tandemmq.store.delivery.sessions import CheckTransaction
 from tandemmq.store.format import properties
 from tandemmq.store.format.host import ANY_HOST, Host, IllegalHost
 from tandemmq.store.fronts.broker_port import StoredMessage

@@ -8,7 +8,7 @@ from tandemmq.common import java_json
 from tandemmq.common.timers import Timer, Timers
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
-from tandemmq.store.delivery.groups import GroupConfig, GroupTable
+from tandemmq.store.delivery.members.groups import GroupConfig, GroupTable
 
 One = TypeVar("One")
 

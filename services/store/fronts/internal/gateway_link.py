@@ -19,9 +19,9 @@ from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.delivery.member_questions import MemberAnswer, MemberQuestion
+from tandemmq.store.delivery.members.member_questions import MemberAnswer, MemberQuestion
+from tandemmq.store.delivery.members.sessions import CheckTransaction, Command
 from tandemmq.store.delivery.port import Batch, Outcome
-from tandemmq.store.delivery.sessions import CheckTransaction, Command
 from tandemmq.store.fronts.direct_port import stored
 from tandemmq.store.fronts.internal import gateway_answers as told
 from tandemmq.store.fronts.internal.gateway_acknowledgements import GatewayAcknowledgements

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.timers import Timers
-from tandemmq.store.delivery.sessions import Command, Member, Sessions
+from tandemmq.store.delivery.members.sessions import Command, Member, Sessions
 
 GRACE_SECONDS = 30.0
 """Members of a gateway whose link was lost stay so long."""

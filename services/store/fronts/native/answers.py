@@ -11,7 +11,7 @@ from tandemmq.store.broker.pulled import PullAnswer
 from tandemmq.store.broker.reading import readable_log_end
 from tandemmq.store.broker.send import Ready, SendOutcome, SentAll, SentBatch
 from tandemmq.store.broker.submission import Receipt
-from tandemmq.store.delivery.recalls import recall_handle
+from tandemmq.store.delivery.delays.recalls import recall_handle
 from tandemmq.store.delivery.transactions.handle import TransactionHandle
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from tandemmq.common.errors import TandemError
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.broker.errors import BadRequest, StoreStopping
-from tandemmq.store.delivery.member_questions import MemberQuestion
-from tandemmq.store.delivery.sessions import Command, Member, Peer, Sessions
+from tandemmq.store.delivery.members.member_questions import MemberQuestion
+from tandemmq.store.delivery.members.sessions import Command, Member, Peer, Sessions
 from tandemmq.store.fronts.native import delivery_answers
 from tandemmq.store.fronts.native.delivery_requests import check_heartbeat
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from tandemmq.common.errors import TandemError
 from tandemmq.delivery.v1 import delivery_pb2
+from tandemmq.store.delivery.members.sessions import CheckTransaction, Command, GroupChanged, OffsetsReset
 from tandemmq.store.delivery.port import Batch, Outcome
-from tandemmq.store.delivery.sessions import CheckTransaction, Command, GroupChanged, OffsetsReset
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.native import answers
 from tandemmq.store.v1 import message_pb2

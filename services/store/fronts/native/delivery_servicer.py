@@ -15,10 +15,10 @@ from tandemmq.delivery.v1 import delivery_pb2, delivery_pb2_grpc
 from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.delivery.errors import BadInvisibleTime
-from tandemmq.store.delivery.groups import GroupConfig, GroupTable
+from tandemmq.store.delivery.members.groups import GroupConfig, GroupTable
+from tandemmq.store.delivery.members.sessions import Member, Sessions
 from tandemmq.store.delivery.port import Batch, DeliveryPort
-from tandemmq.store.delivery.receive_rules import MOST_INVISIBLE_MS
-from tandemmq.store.delivery.sessions import Member, Sessions
+from tandemmq.store.delivery.receiving.receive_rules import MOST_INVISIBLE_MS
 from tandemmq.store.fronts.native import delivery_answers, delivery_requests
 from tandemmq.store.fronts.native.attendance import HEARTBEAT_MS, Attendance
 from tandemmq.store.fronts.native.delivery_requests import MOST_HANDLES, check_count

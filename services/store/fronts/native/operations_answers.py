@@ -2,13 +2,13 @@
 
 from tandemmq.common.slices import Slices, each
 from tandemmq.delivery.v1 import operations_pb2 as pb
-from tandemmq.store.delivery.figures import GroupFigures
-from tandemmq.store.delivery.sessions import Member
-from tandemmq.store.delivery.standings import OpenMessage, OpenState
+from tandemmq.store.delivery.figures.figures import GroupFigures
+from tandemmq.store.delivery.figures.standings import OpenMessage, OpenState
+from tandemmq.store.delivery.figures.views import GroupView
+from tandemmq.store.delivery.figures.waiting_figures import WaitingFigures
+from tandemmq.store.delivery.ledger.ways import Way
+from tandemmq.store.delivery.members.sessions import Member
 from tandemmq.store.delivery.transactions.transactions import HalfView
-from tandemmq.store.delivery.views import GroupView
-from tandemmq.store.delivery.waiting_figures import WaitingFigures
-from tandemmq.store.delivery.ways import Way
 
 
 async def group_view(

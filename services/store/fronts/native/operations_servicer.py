@@ -16,10 +16,10 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import BadRequest, StoreStarting
 from tandemmq.store.broker.rules import check_topic_name
 from tandemmq.store.delivery.errors import AlreadyThere
-from tandemmq.store.delivery.groups import GroupTable
-from tandemmq.store.delivery.member_questions import ShowThreads, TryMessage
-from tandemmq.store.delivery.receive_rules import check_group_name
-from tandemmq.store.delivery.views import Views
+from tandemmq.store.delivery.figures.views import Views
+from tandemmq.store.delivery.members.groups import GroupTable
+from tandemmq.store.delivery.members.member_questions import ShowThreads, TryMessage
+from tandemmq.store.delivery.receiving.receive_rules import check_group_name
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.native import operations_answers
 from tandemmq.store.fronts.native.timed import timed

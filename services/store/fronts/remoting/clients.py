@@ -13,9 +13,9 @@ from tandemmq.common.timers import Timers
 from tandemmq.common.wire.remoting.command import Body
 from tandemmq.common.wire.remoting.command import Command as Frame
 from tandemmq.common.wire.remoting.versions import V3_0_7_SNAPSHOT
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig
+from tandemmq.store.delivery.members.sessions import Command, GroupChanged, Member, Sessions
 from tandemmq.store.delivery.port import Subscription
-from tandemmq.store.delivery.sessions import Command, GroupChanged, Member, Sessions
 
 PROTOCOL = "remoting"
 PUSH = "CONSUME_PASSIVELY"

@@ -12,7 +12,7 @@ from dataclasses import replace
 from tandemmq.common.wire.remoting import java_objects
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.java_objects import QueueKey
-from tandemmq.store.delivery.sessions import CheckTransaction, Command, GroupChanged, OffsetsReset
+from tandemmq.store.delivery.members.sessions import CheckTransaction, Command, GroupChanged, OffsetsReset
 from tandemmq.store.delivery.transactions.handle import TransactionHandle
 from tandemmq.store.format import properties as names
 from tandemmq.store.format.message_id import encode_offset_id

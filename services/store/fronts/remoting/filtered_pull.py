@@ -6,7 +6,7 @@ from tandemmq.common.slices import Slices
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.long_poll import Room
 from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
-from tandemmq.store.delivery.selection import PropertyFilter
+from tandemmq.store.delivery.receiving.selection import PropertyFilter
 from tandemmq.store.format.record import decode_record, split_records
 
 MOST_A_LOOK = 256

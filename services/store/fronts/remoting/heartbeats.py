@@ -12,9 +12,9 @@ from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.errors import DeliveryError
 from tandemmq.store.delivery.filters.subscriptions import parse
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.delivery.port import FilterKind, Subscription
-from tandemmq.store.delivery.receive_rules import admitted
+from tandemmq.store.delivery.receiving.receive_rules import admitted
 from tandemmq.store.fronts.remoting import json_bodies
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.clients import PUSH, Client, Consumes, RemotingClients, Subscribed

@@ -11,8 +11,8 @@ from tandemmq.store.broker.errors import BadRequest, NoSuchQueue
 from tandemmq.store.broker.offsets import QueueState
 from tandemmq.store.broker.reading import may_have_been_lost, read_whole
 from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.starts import near_the_end
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.ledger.starts import near_the_end
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.resets import ClassicResets

@@ -16,12 +16,12 @@ from tandemmq.common.wire.remoting.header_scan import FieldKind, HeaderScan, Typ
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.pulled import NOTHING_YET, PullAnswer, PullStatus, Wanted
 from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.delivery.facts import Place
 from tandemmq.store.delivery.filters.subscriptions import parse
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.delivery.port import EVERYTHING, FilterKind, Subscription
-from tandemmq.store.delivery.receive_rules import admitted, consuming
-from tandemmq.store.delivery.selection import Selection, Selections
+from tandemmq.store.delivery.receiving.receive_rules import admitted, consuming
+from tandemmq.store.delivery.receiving.selection import Selection, Selections
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.clients import RemotingClients
 from tandemmq.store.fronts.remoting.filtered_pull import filtered

@@ -5,7 +5,7 @@ from typing import Any
 from tandemmq.common.access.needs import group as use_group
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
-from tandemmq.store.delivery.queue_locks import QueueLocks
+from tandemmq.store.delivery.members.queue_locks import QueueLocks
 from tandemmq.store.fronts.remoting import json_bodies
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal

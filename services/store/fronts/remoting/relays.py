@@ -18,7 +18,7 @@ from tandemmq.common.wire.remoting.versions import V3_0_7_SNAPSHOT, V3_1_8_SNAPS
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import BadRequest, MessageNotFound
 from tandemmq.store.delivery.errors import MemberSilent
-from tandemmq.store.delivery.member_questions import MemberAnswer, MemberQuestion, ShowThreads, TryMessage
+from tandemmq.store.delivery.members.member_questions import MemberAnswer, MemberQuestion, ShowThreads, TryMessage
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.clients import Client, RemotingClients

@@ -8,8 +8,8 @@ drop what they have, and go on at the new position 10 s later. To others the nex
 
 from collections.abc import Callable, Sequence
 
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.ledger.ledger import Ledger
 
 FORGOTTEN_SECONDS = 300.0
 """After so long commits count again: of a consumer that goes on elsewhere, too."""

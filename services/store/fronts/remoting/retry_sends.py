@@ -11,9 +11,9 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.delivery.groups import GroupTable
-from tandemmq.store.delivery.queue_locks import QueueLocks
-from tandemmq.store.delivery.receive_rules import admitted
+from tandemmq.store.delivery.members.groups import GroupTable
+from tandemmq.store.delivery.members.queue_locks import QueueLocks
+from tandemmq.store.delivery.receiving.receive_rules import admitted
 from tandemmq.store.format import properties as names
 from tandemmq.store.fronts.remoting.sent_message import SendHeader
 

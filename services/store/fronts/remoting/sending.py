@@ -15,7 +15,7 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.broker.submission import Receipt
-from tandemmq.store.delivery.recalls import recall_handle
+from tandemmq.store.delivery.delays.recalls import recall_handle
 from tandemmq.store.format import properties as names
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall

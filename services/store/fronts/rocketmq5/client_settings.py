@@ -7,8 +7,8 @@ from google.protobuf.duration_pb2 import Duration
 
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.rocketmq5.v2 import settings_pb2
-from tandemmq.store.delivery.groups import GroupConfig
-from tandemmq.store.delivery.receive_rules import MOST_INVISIBLE_MS
+from tandemmq.store.delivery.members.groups import GroupConfig
+from tandemmq.store.delivery.receiving.receive_rules import MOST_INVISIBLE_MS
 from tandemmq.store.fronts.broker_port import BrokerPort
 
 PRODUCER_ATTEMPTS = 3

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.rocketmq5.v2 import settings_pb2
-from tandemmq.store.delivery.member_questions import MemberAnswer
-from tandemmq.store.delivery.sessions import Member, Peer, Sessions
+from tandemmq.store.delivery.members.member_questions import MemberAnswer
+from tandemmq.store.delivery.members.sessions import Member, Peer, Sessions
 from tandemmq.store.fronts.rocketmq5.caller import Caller
 
 PROTOCOL = "rocketmq5"

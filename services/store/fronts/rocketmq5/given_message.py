@@ -5,9 +5,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from tandemmq.rocketmq5.v2 import message_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.delivery.member_questions import TryMessage
+from tandemmq.store.delivery.members.member_questions import TryMessage
+from tandemmq.store.delivery.members.sessions import CheckTransaction
 from tandemmq.store.delivery.port import GivenMessage
-from tandemmq.store.delivery.sessions import CheckTransaction
 from tandemmq.store.format import properties as names
 from tandemmq.store.format.message_id import encode_offset_id
 from tandemmq.store.format.record import Record, decode_record

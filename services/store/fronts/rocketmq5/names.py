@@ -15,7 +15,7 @@ from tandemmq.common.topic_names import (
     longest_topic,
 )
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
-from tandemmq.store.delivery.receive_rules import LONGEST_GROUP
+from tandemmq.store.delivery.receiving.receive_rules import LONGEST_GROUP
 from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
 
 LONGEST_NAMESPACE = 64

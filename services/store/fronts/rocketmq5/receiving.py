@@ -15,7 +15,7 @@ from tandemmq.common.grpc_transport import connection_of, framed, write_all
 from tandemmq.rocketmq5.v2 import calls_pb2, settings_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.delivery.port import ANY, Batch, FilterKind, GivenMessage, Subscription, Wish
-from tandemmq.store.delivery.receive_rules import MOST_INVISIBLE_MS
+from tandemmq.store.delivery.receiving.receive_rules import MOST_INVISIBLE_MS
 from tandemmq.store.fronts.broker_port import BrokerPort
 from tandemmq.store.fronts.native.room import room_to_answer
 from tandemmq.store.fronts.rocketmq5.call import FrontCall

@@ -13,8 +13,8 @@ from tandemmq.common.errors import TandemError
 from tandemmq.common.timers import Timer, Timers
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.rocketmq5.v2 import settings_pb2, telemetry_pb2
-from tandemmq.store.delivery.member_questions import MemberAnswer, ShowThreads, TryMessage
-from tandemmq.store.delivery.sessions import CheckTransaction, Command
+from tandemmq.store.delivery.members.member_questions import MemberAnswer, ShowThreads, TryMessage
+from tandemmq.store.delivery.members.sessions import CheckTransaction, Command
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.client_settings import SettingsAnswers
 from tandemmq.store.fronts.rocketmq5.clients import Clients

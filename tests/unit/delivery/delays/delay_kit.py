@@ -11,9 +11,9 @@ from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.delays.delays import Delays
 from tandemmq.store.delivery.delays.levels import Levels
-from tandemmq.store.delivery.journal import Journal
-from tandemmq.store.delivery.journal_format import JOURNAL_TOPIC, decode_record_body
-from tandemmq.store.delivery.ledger import Ledger
+from tandemmq.store.delivery.journal.journal import Journal
+from tandemmq.store.delivery.journal.journal_format import JOURNAL_TOPIC, decode_record_body
+from tandemmq.store.delivery.ledger.ledger import Ledger
 from tandemmq.store.format.message import Message
 from tandemmq.store.format.properties import encode
 from tandemmq.store.format.record import Record, decode_record

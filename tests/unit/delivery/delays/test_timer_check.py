@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tandemmq.store.broker.postponing import TIMER_TOPIC
 from tandemmq.store.broker.send import NewMessage
 from tandemmq.store.delivery.delays.timer_check import SIZE, BadTimerCheck, TimerCheck
-from tandemmq.store.delivery.facts import TimersDone
+from tandemmq.store.delivery.journal.facts import TimersDone
 from tandemmq.store.log.edges.clock import SystemClock
 from tests.unit.delivery.delivery_kit import HOST, DeliveringStore, delivering
 

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tandemmq.store.broker.postponing import TIMER_TOPIC
+from tandemmq.store.delivery.delays.recalls import MessageRecalls, RecallHandle
 from tandemmq.store.delivery.delays.timer_entry import HOUR_MS, TimerEntry
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
 from tandemmq.store.delivery.delays.timer_slot import hour_of
 from tandemmq.store.delivery.errors import HandleExpired
-from tandemmq.store.delivery.facts import LevelDone
-from tandemmq.store.delivery.recalls import MessageRecalls, RecallHandle
+from tandemmq.store.delivery.journal.facts import LevelDone
 from tandemmq.store.format import properties
 from tandemmq.store.format.unit import SCHEDULE_TOPIC
 from tandemmq.store.log.edges.disk import LocalDisk

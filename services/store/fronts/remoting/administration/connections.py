@@ -9,7 +9,7 @@ from tandemmq.common.timers import Timers
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.java_objects import dumps
-from tandemmq.store.delivery.sessions import Member, Sessions
+from tandemmq.store.delivery.members.sessions import Member, Sessions
 from tandemmq.store.fronts.remoting.administration.sliced import sliced
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.clients import RemotingClients

@@ -12,8 +12,8 @@ from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.java_objects import QueueKey, dumps
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.delivery.facts import Place
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
 from tandemmq.store.fronts.remoting.administration.sliced import sliced
 from tandemmq.store.fronts.remoting.administration.topic_admin import TopicAdmin

@@ -10,7 +10,7 @@ from tandemmq.common.wire.remoting.java_objects import dumps
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.fronts.remoting import json_bodies
 from tandemmq.store.fronts.remoting.administration.attribute_changes import OF_GROUPS, attributes_of, changed
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules

@@ -13,7 +13,7 @@ from tandemmq.common.wire.remoting.command import Command
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delivery import Delivery
-from tandemmq.store.delivery.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.fronts.remoting.administration.rules import AdministrationRules
 from tandemmq.store.fronts.remoting.administration.sliced import Document, VersionedTable
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
