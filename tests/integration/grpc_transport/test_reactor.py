@@ -180,6 +180,7 @@ async def test_all_that_a_connection_says_is_understood() -> None:
         await caller.ask(b"z" * LARGE)
         while not watched(server):  # what came in pieces is Python's for a while
             await caller.ask(b"and on")
+        assert watched(server) == 1
         await caller.close()
 
 

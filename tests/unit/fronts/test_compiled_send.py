@@ -476,7 +476,7 @@ async def test_the_numbers_of_the_fields_are_those_of_the_contract() -> None:
     fields = {field.name: field.number for field in message_pb2.Message.DESCRIPTOR.fields}
     assert fields == {
         "topic": 1, "queue_id": 2, "body": 3, "tag": 4, "keys": 5, "properties": 6, "flag": 7, "sys_flag": 8,
-        "born_timestamp": 9, "born_host": 10, "reconsume_times": 11,
+        "born_timestamp": 9, "born_host": 10, "reconsume_times": 11, "repeatable": 12,
     }  # fmt: skip
     receipt = {field.name: field.number for field in store_pb2.SendReceipt.DESCRIPTOR.fields}
     assert receipt == {
