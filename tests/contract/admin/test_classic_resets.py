@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tandemmq.admin.v1 import admin_pb2 as pb
+from tandemmq.common.wire.remoting.codes import RequestCode
 from tests.admin_process import AdminProcess, lone_node, running
 from tests.contract.remoting.classic_client import ClassicClient, records
 from tests.faults.pair import Node
@@ -46,8 +47,11 @@ def test_a_classic_consumer_goes_on_where_a_reset_says(node: Node, client: Class
         held = client.begin_pull("billing", "orders", 5, commit=5, suspend=PATIENCE * 1000)
         reset = pb.ResetOffsetsRequest(group="billing", topic="orders", earliest=True)
         admin.stub.ResetOffsets(reset, timeout=PATIENCE)
-        answer = held.result(PATIENCE)
-        assert answer.fields["nextBeginOffset"] == "0", "a pull that is held hears of it at once"
+        told = client.next_asked(RequestCode.RESET_CONSUMER_CLIENT_OFFSET)
+        assert (told.fields["group"], told.fields["topic"]) == ("billing", "orders")
+        assert b'"queueId":0' in told.body
+        assert told.body.endswith(b":0}}")
+        assert not held.done(), "the consumer drops what it brings"
         assert len(records(client.pull("billing", "orders", 0, commit=0))) == 5
         assert lag() == 5, "nothing that was committed before has undone it"
         client.pull("billing", "orders", 5, commit=5)
