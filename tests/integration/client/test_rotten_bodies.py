@@ -8,6 +8,7 @@ import pytest
 
 from tandemmq.client import Consumer, Pulled, PulledStatus, RequestFailed, StoreClient, aio
 from tandemmq.store.v1 import store_pb2
+from tests.campaigns import in_campaigns
 from tests.contract.store_process import StoreProcess
 from tests.integration.test_cli import tandem
 
@@ -64,7 +65,7 @@ def stream(client: StoreClient) -> Pulled:
 
 
 @pytest.mark.parametrize("read", [pull, stream])
-@pytest.mark.parametrize("rotten", [0, 7, MESSAGES - 1])
+@pytest.mark.parametrize("rotten", [7, *in_campaigns(0, MESSAGES - 1)])
 def test_a_pull_gives_all_others(tmp_path: Path, read: Callable[[StoreClient], Pulled], rotten: int) -> None:
     with rotten_store(tmp_path, rotten) as (store, receipt), store.client() as client:
         first = read(client)
@@ -91,7 +92,7 @@ async def test_pulls_for_asyncio(tmp_path: Path) -> None:
         assert damage(store) == [receipt.physical_offset]
 
 
-@pytest.mark.parametrize("rotten", [0, 7, MESSAGES - 1])
+@pytest.mark.parametrize("rotten", [7, *in_campaigns(0, MESSAGES - 1)])
 async def test_a_consumer_gets_all_others(tmp_path: Path, rotten: int) -> None:
     with rotten_store(tmp_path, rotten) as (store, receipt):
         for group in ("first", "second"):
