@@ -9,6 +9,7 @@ import pytest
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.command import Command
+from tests.campaigns import in_campaigns
 from tests.contract.remoting.conftest import classic
 from tests.faults.harness import SEED
 from tests.faults.pair_process import until
@@ -23,7 +24,7 @@ PATIENCE = 120.0
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("at", ["store", "names"])
+@pytest.mark.parametrize("at", ["store", *in_campaigns("names")])
 def test_strangers_hurt_nobody_else(at: str, tmp_path: Path) -> None:
     with besieged(at, tmp_path) as target:
         under_fire(target, RemotingMutator(SEED), 0, INPUTS)

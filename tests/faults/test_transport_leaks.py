@@ -23,7 +23,7 @@ from tests.grpc_probe import Probe, add_probe, make_server
 from tests.unit.grpc_transport import wire
 from tests.unit.grpc_transport.wire import Setting, data, headers, literals, message, request_fields
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 KINDS = (Protocol, Connection, Stream, CallContext)
 PATIENCE = 60.0

@@ -49,6 +49,7 @@ def topics(node: Node) -> list[str]:
     return [topic.name for topic in found.topics]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_two_nodes_with_access_files_replicate_and_change_roles(tmp_path: Path) -> None:
     access, secret = tmp_path / "access.toml", tmp_path / "services.secret"

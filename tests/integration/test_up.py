@@ -24,6 +24,7 @@ from tandemmq.client import StoreClient
 from tandemmq.replication.v1.replication_pb2 import StatusRequest
 from tandemmq.replication.v1.replication_pb2_grpc import ReplicationStub
 from tandemmq.store.v1 import store_pb2
+from tests.campaigns import in_campaigns
 from tests.faults.pair_process import free_port
 from tests.integration.test_cli import Outcome, tandem
 from tests.interop.remoting import Remoting
@@ -160,7 +161,7 @@ def in_sync(up: Up) -> bool:
 # -- one node ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [(), ("--processes",), pytest.param(("--single-process",), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("options", [("--processes",), *in_campaigns((), ("--single-process",))])
 def test_services_die_and_come_back_with_the_messages_and_stop_in_order(
     options: tuple[str, ...], tmp_path: Path
 ) -> None:

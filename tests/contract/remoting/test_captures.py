@@ -24,6 +24,7 @@ from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import ONE_WAY, RESPONSE, Command
 from tandemmq.common.wire.remoting.frames import Serialization
 from tandemmq.store.format.properties import POP_CK
+from tests.campaigns import in_campaigns
 from tests.contract.remoting.captured_answers import (
     NUMBERS,
     OF_5_ALONE,
@@ -466,7 +467,7 @@ def frames(version: str, scenario: str) -> Iterator[dict[str, Any]]:
     yield from (line | {"connection": f"broker-{line['connection']}"} for line in during if line.get("opaque") in asked)
 
 
-@pytest.fixture(scope="module", params=["4.9.7", "5.3.2"])
+@pytest.fixture(scope="module", params=[*in_campaigns("4.9.7"), "5.3.2"])
 def version(request: pytest.FixtureRequest) -> str:
     """Of the clients, and of the broker that answered them."""
     return str(request.param)

@@ -81,10 +81,9 @@ class Trial:
 
 
 OF_ROLES = [place for on in ("slave", "store") for place in places(on)]
-ALL = [*places("node"), *OF_ROLES]
 
 
-@pytest.mark.parametrize(("port", "path"), ALL)
+@pytest.mark.parametrize(("port", "path"), [*places("node"), *rows_in_campaigns(*OF_ROLES)])
 def test_bytes_that_are_no_message(node: Scene, spoilt: Callable[[str], Scene], port: str, path: str) -> None:
     entry = table()[path]
     trial = Trial(node if entry.on == "node" else spoilt(entry.on), port, entry)
