@@ -51,6 +51,7 @@ WALL_CLOCK = {
     "services/store/delivery_metrics.py",  # how old messages are
     "services/store/fronts/remoting/administration/broker_status.py",  # the same
     "services/store/fronts/remoting/administration/consumption.py",  # how old a message is that is next, told to tools
+    "services/store/fronts/remoting/commands.py",  # when a reset was made, told to clients
     "services/store/fronts/remoting/popping.py",  # when an answer was given, told to its client
     "services/store/fronts/remoting/replies.py",  # when a reply was passed on, told to its client
     "services/store/fronts/rocketmq5/receiving.py",  # when an answer was given, told to its client
