@@ -237,6 +237,7 @@ def give_up(delivery: DeliveryStub, times: int) -> None:
         ({"name": "t", "attributes": {"+a": "b"}}, "plain names"),
         ({"name": "t", "attributes": {"a": "b" * 5000}}, "more than 4,096"),
         ({"name": "t", "other_json": "{}"}, "other_json is refused"),
+        ({"name": "t", "other_json": '{"": 1}'}, "other_json is refused"),
     ],
 )
 def test_a_topic_that_makes_no_sense_is_refused(operations: OperationsStub, config: dict[str, Any], words: str) -> None:
@@ -254,6 +255,13 @@ def test_a_topic_that_makes_no_sense_is_refused(operations: OperationsStub, conf
         ({"name": "g", "retry_queues": -1}, "0 to 1,024"),
         ({"name": "g", "retry_max_times": -2}, "-1 and more"),
         ({"name": "g", "other_json": '{"a": 1}'}, "other_json is refused"),
+        ({"name": "g", "other_json": '["groupRetryPolicy"]'}, "other_json is refused"),
+        ({"name": "g", "other_json": "[" * 100_000}, "other_json is refused"),
+        ({"name": "g", "other_json": '{"groupRetryPolicy": 7}'}, "groupRetryPolicy is refused"),
+        (
+            {"name": "g", "other_json": '{"groupRetryPolicy": {"customizedRetryPolicy": {"next": ["1s"]}}}'},
+            "groupRetryPolicy is refused",
+        ),
         ({"name": "g", "attributes": {"ackDurability": "disk"}}, "allowed is PAGE_CACHE, DISK, REPLICAS"),
         ({"name": "g", "attributes": {"keepUnconsumed": "yes"}}, "allowed is true, false"),
         ({"name": "g", "attributes": {"consumeFromWhere": "NOW"}}, "allowed is CONSUME_FROM_FIRST_OFFSET"),

@@ -25,6 +25,13 @@ def policy_of(entry: Any) -> tuple[int, ...]:
     return tuple(waits)
 
 
+def is_policy(entry: Any) -> bool:
+    """Whether an entry makes sense: it says waits, or none at all, and then RocketMQ's levels count."""
+    if not isinstance(entry, Mapping):
+        return False
+    return bool(policy_of(entry)) or not (entry.get("exponentialRetryPolicy") or entry.get("customizedRetryPolicy"))
+
+
 def _exponential(entry: Mapping[str, Any]) -> tuple[int, ...]:
     initial, most, factor = (entry.get(key, default) for key, default in _EXPONENTIAL.items())
     if not (_is_wait(initial) and _is_wait(most) and type(factor) is int and 1 <= factor <= _LONGEST_MS):

@@ -20,6 +20,7 @@ from tandemmq.store.delivery.figures.views import Views
 from tandemmq.store.delivery.members.groups import GroupTable
 from tandemmq.store.delivery.members.member_questions import ShowThreads, TryMessage
 from tandemmq.store.delivery.receiving.receive_rules import check_group_name
+from tandemmq.store.delivery.retries.retry_policy import is_policy
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.native import operations_answers
 from tandemmq.store.fronts.native.timed import timed
@@ -187,13 +188,17 @@ def _check_attributes(attributes: Mapping[str, str], allowed: Callable[[str, str
 
 
 def _check_other(config: metadata_pb2.TopicConfig | metadata_pb2.SubscriptionGroupConfig, known: str = "") -> None:
-    """`known`: what of `other_json` means something here."""
+    """`known`: what of `other_json` means something here; it is a group's policy."""
+    if not config.other_json:
+        return
     try:
-        names = set(json.loads(config.other_json or "{}"))
-    except (ValueError, TypeError, RecursionError):
-        names = {config.other_json}
-    if names - {known}:
+        other = json.loads(config.other_json)
+    except (ValueError, RecursionError):
+        other = None
+    if not known or not isinstance(other, dict) or other.keys() - {known}:
         raise BadRequest("other_json is refused: fields that are not known here are for the metadata service to keep.")
+    if known in other and not is_policy(other[known]):
+        raise BadRequest(f"{known} is refused: it says no waits.", remedy="Write it as RocketMQ's GroupRetryPolicy.")
 
 
 def _starting() -> StoreStarting:
