@@ -163,7 +163,7 @@ class Master:
         for connection in self._connections.values():
             if connection.peer == peer:
                 usual = self._settings.ha_send_heartbeat_interval / 1000
-                connection.transfer.report_seconds = report_seconds if 0 < report_seconds < usual else usual
+                connection.transfer.report_seconds = report_seconds if report_seconds > 0 else usual
                 if connection.introduced and connection.identity == identity:
                     return identity, False
                 self._metrics.joins += 1

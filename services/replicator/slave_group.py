@@ -69,7 +69,10 @@ class GroupOfSlave:
         for promise in state.promises:
             if promise.epoch == request.epoch:
                 request.candidate, request.candidate_address = promise.store_id, promise.address
-        return await self._join()
+        response = await self._join()
+        if response is None:  # whoever answers later is told what holds of this connection
+            request.report_seconds = settings.ha_send_heartbeat_interval / 1000
+        return response
 
     async def remember(self, stub: "ReplicaLogAsyncStub", group: ReplicaGroup) -> None:
         """Have our store note what is new, before anything relies on it. Raises StoreGone."""

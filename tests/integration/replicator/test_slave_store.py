@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from tandemmq.common.grpc_transport import server
+from tandemmq.replication.v1 import replication_pb2_grpc
 from tandemmq.replication.v1.replication_pb2 import FollowerState, JoinResponse
 from tandemmq.replicator.frames import encode_header
 from tandemmq.replicator.settings import SlaveAck
 from tandemmq.replicator.staging import RING_SIZE
 from tandemmq.store.v1.replica_log_pb2 import BrokerRole, LogIdentity, LogProgress
+from tests.faults.pair_process import free_port
 from tests.integration.replicator.slave_kit import FILE_SIZE, JoinServicer, Scene, scene, until
 
 LOG = b"\0" + random.Random(3).randbytes(2 * FILE_SIZE + 777)
@@ -243,6 +246,28 @@ async def test_a_slave_introduces_its_connection_and_tells_the_store_the_epoch(t
         await slave.acked(len(LOG))
         assert {message.epoch for message in it.store.messages if message.HasField("staging")} == {7}
         assert it.follower.status().master_max_offset == len(LOG)
+
+
+async def test_a_slave_that_introduces_itself_late_says_how_often_it_reports_on_that_connection(tmp_path: Path) -> None:
+    """Else its master takes it to hang between two reports."""
+    port, join = free_port(), introduction()
+    replicator = server()
+    replication_pb2_grpc.add_ReplicationServicer_to_server(join, replicator)
+    late = {"ha_master_replicator_address": f"127.0.0.1:{port}", "ha_send_heartbeat_interval": 4_000}
+    async with scene(tmp_path, LOG, **late) as it:
+        first = await it.master.connection()
+        replicator.add_insecure_port(f"127.0.0.1:{port}")
+        await replicator.start()
+        try:
+            await until(lambda: bool(join.requests), "it asks for news")
+            assert join.requests[0].report_seconds == 4.0
+            first.transport.close()
+            second = await it.master.connection(2)
+            there = second.transport.get_extra_info("peername")[1]
+            known = [one.report_seconds for one in join.requests if one.connection_port == there]
+            assert known[0] == 1.0
+        finally:
+            await replicator.stop(None)
 
 
 async def test_half_a_record_of_the_old_master_goes_before_ends_are_compared(tmp_path: Path) -> None:
