@@ -67,7 +67,7 @@ class Collected:
 
 
 class Collector:
-    """Collects every `interval` seconds, from `run` on until that is cancelled."""
+    """Begins to collect every `interval` seconds, from `run` on until that is cancelled."""
 
     def __init__(
         self,
@@ -93,12 +93,13 @@ class Collector:
     async def run(self) -> None:
         """For ever. What goes wrong is counted and logged."""
         while True:
+            begun = self._timers.time()
             try:
                 self.last = await self._collect()
             except Exception as error:  # noqa: BLE001 - the next round may go well
                 self.failures += 1
                 log.failure("collecting for the metrics failed", error)
-            await self._timers.sleep(self._interval)
+            await self._timers.sleep(pause_after(self._timers.time() - begun, self._interval))
 
     async def _collect(self) -> Collected:
         begun = self._timers.time()
@@ -147,6 +148,11 @@ class Collector:
         if any(book.tables is None or book.ends is None for book in books):
             self.failures += 1
         return books
+
+
+def pause_after(took: float, interval: float) -> float:
+    """Seconds until the next round, which begins `interval` after this one did; slow rounds have pauses as long."""
+    return max(interval - took, min(took, interval))
 
 
 async def _lags(book: Book, slices: Slices) -> list[Lag]:

@@ -54,10 +54,15 @@ class HourHistory:
         self._counted: Mapping[CountedPart, float] = {}
         self._counted_at = 0.0
         self._round = 0
+        self._place = 0.0
+        """Where the newest point stands: so many whole steps after the first one, however late its round came."""
 
     def is_due(self, at: float) -> bool:
         """Whether a point is due, `at` seconds since 1970. A round that comes a little early counts."""
-        return not 0 <= at - self.last < 0.9 * self.step  # a clock that went back is one that has gone on
+        return at < self.last or self._steps(at) > 0  # a clock that went back is one that has gone on
+
+    def _steps(self, at: float) -> int:
+        return int((at - self._place) / self.step + 0.1)
 
     def note(self, at: float, counters: Mapping[CountedPart, float], gauges: Mapping[SeriesName, float]) -> None:
         """A point of every series. `at`: seconds since 1970.
@@ -67,9 +72,13 @@ class HourHistory:
         missed, and is forgotten after an hour of gaps.
         """
         rates = self._rates(at - self._counted_at, counters)
-        missed = round((at - self.last) / self.step) - 1 if self._round else 0
-        for _ in range(min(missed, self._points)):
-            self._begin_point()
+        if self._round and at >= self.last:
+            steps = max(self._steps(at), 1)
+            self._place += steps * self.step
+            for _ in range(min(steps - 1, self._points)):
+                self._begin_point()
+        else:
+            self._place = at
         self._counted, self._counted_at, self.last = counters, at, at
         here = self._begin_point()
         self.left_out = sum(self._put(name, here, value) for name, value in (*gauges.items(), *rates.items()))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tandemmq.admin import history as module
+from tandemmq.admin.collected import pause_after
 from tandemmq.admin.errors import BadAdminRequest
 from tandemmq.admin.history import CountedPart, HourHistory, SeriesName
 from tandemmq.admin.history_answer import tell_history
@@ -172,6 +173,25 @@ def test_rounds_that_were_missed_are_a_gap_and_not_a_shorter_hour() -> None:
     assert shown(history, LAG) == [1, 2, None, None, 3, 4]
     history.note(1_000_000.0, {}, {LAG: 5.0})
     assert shown(history, LAG) == [*[None] * 239, 5]
+
+
+@pytest.mark.parametrize("pause", [1.0, 10.0, 15.2, 18.0, 22.0, 40.0])
+def test_an_hour_is_an_hour_long_however_far_apart_its_rounds_are(pause: float) -> None:
+    """Each point stands where the chart draws it, give or take two steps."""
+    history, at = HourHistory(15.0), 1000.0
+    while at < 9000.0:
+        if history.is_due(at):
+            history.note(at, {}, {LAG: at})
+        at += pause
+    points = shown(history, LAG)
+    assert len(points) == 240
+    drawn = [(history.last - (239 - place) * history.step, noted) for place, noted in enumerate(points) if noted]
+    assert all(abs(drawn_at - noted) <= 2 * history.step for drawn_at, noted in drawn)
+    assert len(drawn) >= 0.95 * min(240, 3600 / pause)
+
+
+def test_rounds_begin_at_equal_distances_and_rest_for_as_long_as_they_take() -> None:
+    assert [pause_after(took, 15.0) for took in (0.0, 3.0, 9.0, 40.0)] == [15.0, 12.0, 9.0, 15.0]
 
 
 def test_what_is_gone_for_an_hour_is_forgotten() -> None:
