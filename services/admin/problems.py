@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from tandemmq.admin.v1 import admin_pb2
+from tandemmq.common import default_ports
 from tandemmq.common.addresses import host_port, is_loopback, parse_host_port
 from tandemmq.common.counted import counted
 from tandemmq.replication.v1 import replication_pb2
@@ -66,7 +67,9 @@ def _of_replaced(node: admin_pb2.Node, nodes: Iterable[admin_pb2.Node]) -> Itera
     """A master that was replaced, and how it becomes a slave."""
     if node.role == admin_pb2.FENCED:
         masters = [one for one in nodes if one.broker_name == node.broker_name and one.role == admin_pb2.MASTER]
-        advice = _follow(node, max(masters, key=lambda one: one.epoch, default=None))
+        newest = max(masters, key=lambda one: one.epoch, default=None)
+        known = newest is not None and newest.epoch >= node.replication.identity.fenced_by_epoch
+        advice = _follow(node, newest if known else None)
         yield f"a newer master has replaced this one: it takes no messages; {advice}"
 
 
@@ -76,10 +79,12 @@ def _follow(node: admin_pb2.Node, master: admin_pb2.Node | None) -> str:
     if master is None or not port:
         return "its new master does not answer admin now: when it does, the command to follow it stands here"
     ours = _replicator_of(node)
-    host, _ = parse_host_port(_replicator_of(master))
+    theirs = _replicator_of(master)
+    host, replicator_port = parse_host_port(theirs)
     if is_loopback(host) and not is_loopback(parse_host_port(ours)[0]):
         return f"let it follow {master.name}, which accepts slaves on port {port} of admin's machine"
-    return f"let it follow {master.name}: `tandem replica follow {host_port(host, port)} --address {ours}`"
+    where = "" if replicator_port == default_ports.REPLICATOR else f" --replicator {theirs}"
+    return f"let it follow {master.name}: `tandem replica follow {host_port(host, port)}{where} --address {ours}`"
 
 
 def _replicator_of(node: admin_pb2.Node) -> str:
@@ -131,7 +136,7 @@ def _of_broker(node: admin_pb2.Node, nodes: Sequence[admin_pb2.Node]) -> Iterato
     if len(masters) > 1:
         others = ", ".join(f"{one.name} (epoch {one.epoch})" for one in masters if one.name != node.name)
         newest = max(masters, key=lambda one: one.epoch)
-        advice = f"stop the store of this one; {_follow(node, newest)}" if newest.epoch > node.epoch else ""
+        advice = f"this one is the older: {_follow(node, newest)}" if newest.epoch > node.epoch else ""
         only = "only the one with the greater epoch may go on"
         yield f"broker {node.broker_name} has another master: {others}; {advice or only}"
     replication = node.replication

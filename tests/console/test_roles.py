@@ -64,7 +64,8 @@ def test_a_slave_is_promoted_and_the_old_master_follows_and_begins_anew(
         pair.master.start()
         until(lambda: pair.master.role().identity.fenced_by_epoch == 2, 60, "the old master is fenced")
         window.open("cluster")
-        told = f"tandem replica follow {pair.slave.ha_address} --address {pair.master.address('replicator')}"
+        there, here = pair.slave.address("replicator"), pair.master.address("replicator")
+        told = f"tandem replica follow {pair.slave.ha_address} --replicator {there} --address {here}"
         expect(window.page.get_by_role("article", name="Node alpha").locator(".problems")).to_contain_text(told)
         alpha = window.page.get_by_role("group", name="Role of alpha")
         alpha.get_by_role("button", name="Follow").click()

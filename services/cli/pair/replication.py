@@ -12,6 +12,7 @@ from tandemmq.cli.talk.failures import FAILED
 from tandemmq.cli.talk.moments import show_bytes, show_seconds
 from tandemmq.cli.talk.options import DEFAULT_REPLICATOR_ADDRESS, Json, ReplicatorAddress
 from tandemmq.cli.talk.output import Output
+from tandemmq.common import default_ports
 
 if TYPE_CHECKING:
     from tandemmq.replication.v1.replication_pb2 import FollowerStatus, ReplicaStatus, StatusResponse
@@ -116,6 +117,14 @@ def follow(
         str,
         typer.Argument(metavar="[HOST:PORT]", help="HA address of the master. Without it: haMasterAddress."),
     ] = "",
+    replicator: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help=f"Where the master's replicator answers. Without it: port {default_ports.REPLICATOR} of its host, or "
+            "haMasterReplicatorAddress.",
+        ),
+    ] = "",
     address: ReplicatorAddress = DEFAULT_REPLICATOR_ADDRESS,
     as_json: Json = False,
 ) -> None:
@@ -130,9 +139,12 @@ def follow(
 
     if master:
         check_address(HA, master)
+    if replicator:
+        check_address(REPLICATOR, replicator)
 
     with _connect(address) as stub:
-        response = stub.Follow(FollowRequest(ha_master_address=master), timeout=_CHANGE_SECONDS)
+        request = FollowRequest(ha_master_address=master, replicator_address=replicator)
+        response = stub.Follow(request, timeout=_CHANGE_SECONDS)
     output = Output(as_json=as_json)
     state = _role_state(response.state)
     if as_json:

@@ -1,6 +1,10 @@
 """A slave is promoted, the old master follows it, and begins anew: through admin, with the replicators' own checks."""
 
 import json
+import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +95,31 @@ def test_roles_move_and_a_slave_begins_anew(tmp_path: Path) -> None:
         assert "--yes-it-was-a-master" in job.problem
         job = reseed(admin, "right", was_a_master=True)
         assert (job.state, job.problem) == (pb.SUCCEEDED, ""), list(job.log)
+
+
+@pytest.mark.slow
+def test_a_replaced_master_follows_by_the_command_that_its_problem_names(tmp_path: Path) -> None:
+    with (
+        Pair(tmp_path) as pair,
+        AdminProcess(tmp_path / "admin", {"left": pair.master, "right": pair.slave}, files=True) as admin,
+    ):
+        with pair.master.client() as client:
+            client.send("orders", b"body")
+        until(lambda: list(pair.slave.role().group.members), 60, "the slave is told of the master's group")
+        pair.master.kill()
+        promote(admin, "right", old_master_is_gone=True)
+        pair.master.start()
+
+        def command() -> list[str]:
+            found = re.search(r"`tandem (replica follow [^`]+)`", " ".join(admin.node("left").problems))
+            return [] if found is None else shlex.split(found[1])
+
+        until(command, 60, lambda: str(admin.node("left").problems))
+        tandem = [sys.executable, "-m", "tandemmq.cli.main"]
+        done = subprocess.run([*tandem, *command()], check=False, capture_output=True, text=True, timeout=DEADLINE)
+        assert done.returncode == 0, done.stderr
+        pair.master, pair.slave = pair.slave, pair.master
+        pair.wait_following()
 
 
 def test_what_makes_no_sense_is_refused(calm_admin: AdminProcess) -> None:

@@ -54,6 +54,7 @@ def replaced(host: str, *masters: pb.Node) -> str:
     """What is said of a master on `host` that was replaced."""
     old = node("old", pb.FENCED)
     old.services[1].address = f"{host}:8084"
+    old.replication.identity.fenced_by_epoch = 2
     return problems(old, *masters)[0][0]
 
 
@@ -77,7 +78,9 @@ def test_no_address_is_told_that_leads_elsewhere() -> None:
     assert told.endswith("let it follow new, which accepts slaves on port 10912 of admin's machine")
     here = replaced("127.0.0.2", master("new", "127.0.0.1:8084", 2))
     assert "`tandem replica follow 127.0.0.1:10912 --address 127.0.0.2:8084`" in here
-    for known in ([], [master("new", "10.0.0.2:8084", 2, port=0)]):
+    elsewhere = replaced("10.0.0.1", master("new", "10.0.0.2:8184", 2))
+    assert "`tandem replica follow 10.0.0.2:10912 --replicator 10.0.0.2:8184 --address 10.0.0.1:8084`" in elsewhere
+    for known in ([], [master("new", "10.0.0.2:8084", 2, port=0)], [master("older", "10.0.0.2:8084", 1)]):
         assert replaced("10.0.0.1", *known).endswith("when it does, the command to follow it stands here")
     other = master("other", "10.0.0.2:8084", 2)
     other.broker_name = "beta"
@@ -143,7 +146,7 @@ def test_two_masters() -> None:
     first, second, other = node(epoch=1), node("two", epoch=2), node("three")
     other.broker_name = "beta"
     found = problems(first, second, other)
-    assert "another master: two (epoch 2); stop the store of this one; " in found[0][0]
+    assert "another master: two (epoch 2); this one is the older: " in found[0][0]
     assert "another master: one (epoch 1)" in found[1][0]
     assert found[1][0].endswith("only the one with the greater epoch may go on")
     assert found[2] == []
