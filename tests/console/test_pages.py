@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tandemmq.admin.v1 import admin_pb2 as pb
+from tandemmq.metadata.v1.metadata_pb2 import SubscriptionGroupConfig
 from tests import captured_traces as captured
 from tests.admin_process import AdminProcess
 from tests.campaigns import in_campaigns
@@ -326,6 +327,12 @@ def test_groups_are_sorted_created_changed_and_deleted(window: Screen, admin: Ad
     waits.fill("5s..2h*3")
     window.dialog().get_by_role("button", name="Change").click()
     expect(window.page.locator(".facts")).to_contain_text("5s..2h*3")
+    odd = SubscriptionGroupConfig(
+        name="by-hand", other_json='{"groupRetryPolicy":{"customizedRetryPolicy":{"next":7}}}'
+    )
+    admin.stub.PutGroup(pb.PutGroupRequest(config=odd), timeout=60)
+    window.later()
+    expect(window.page.locator(".facts")).to_contain_text("1s to 2h in 18 steps")
     window.button("Delete").click()
     window.dialog().get_by_label("to confirm").fill("by-hand")
     window.dialog().get_by_role("button", name="Delete").click()

@@ -6,14 +6,15 @@ const LONGEST_MS = 40 * 86_400_000;
 
 export const FORMS = "10s,1m,5m: the last one repeats; 5s..2h: twice as long each time; 5s..2h*3; nothing: 1s to 2h in 18 steps";
 
-/** The waits of a configuration; empty for the default. */
+/** The waits of a configuration; empty for the default, and for what the broker does not understand, which has the default too. */
 export function retryWaits({ otherJson }) {
-  const policy = parsed(otherJson).groupRetryPolicy ?? {};
+  const policy = parsed(otherJson)?.groupRetryPolicy ?? {};
   if (policy.type === "EXPONENTIAL") {
     const { initial, max, multiplier } = { ...GROWS, ...policy.exponentialRetryPolicy };
     return `${shown(initial)}..${shown(max)}*${multiplier}`;
   }
-  return (policy.customizedRetryPolicy?.next ?? []).map(shown).join(",");
+  const next = policy.customizedRetryPolicy?.next;
+  return Array.isArray(next) ? next.map(shown).join(",") : "";
 }
 
 /** What `otherJson` has to say to have these waits. Throws an Error with what is wrong. */
