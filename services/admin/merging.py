@@ -77,7 +77,7 @@ def _joined(before: str, change: str) -> str:
     """Both JSON objects as one, in which `change` counts. What is no object is for metasync to refuse."""
     try:
         changed = json.loads(change)
-    except ValueError:
+    except (ValueError, RecursionError):
         return change
     return json.dumps(json.loads(before or "{}") | changed, sort_keys=True) if isinstance(changed, dict) else change
 

@@ -130,7 +130,7 @@ class _NameServer:
 
     async def _yield_to_another(self, who: BrokerIdentity) -> None:
         """Raises MasterThere, for a while, where another one is registered as the master that we are."""
-        holder, now = await self._holder(who), asyncio.get_running_loop().time()
+        holder, now = await self._holder(who), self._timers.time()
         if holder in (None, who.address):
             self._yielding_since = None
             return
@@ -182,7 +182,7 @@ class _NameServer:
         """Unregister, if we are registered and it answers."""
         if self._known is not None and self._client.connected:
             with suppress(TandemError, TimeoutError):
-                async with asyncio.timeout(_GOODBYE_SECONDS):
+                async with time_limit(self._timers, _GOODBYE_SECONDS):
                     await self._unregister(self._known)
         await self._client.close()
 

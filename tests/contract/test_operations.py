@@ -258,6 +258,9 @@ def test_a_topic_that_makes_no_sense_is_refused(operations: OperationsStub, conf
         ({"name": "g", "other_json": '["groupRetryPolicy"]'}, "other_json is refused"),
         ({"name": "g", "other_json": "[" * 100_000}, "other_json is refused"),
         ({"name": "g", "other_json": '{"groupRetryPolicy": 7}'}, "groupRetryPolicy is refused"),
+        ({"name": "g", "other_json": '{"groupRetryPolicy": {"x": NaN}}'}, "other_json is refused"),
+        ({"name": "g", "other_json": '{"groupRetryPolicy": {"x": "\\ud800"}}'}, "other_json is refused"),
+        ({"name": "g", "other_json": '{"groupRetryPolicy": {"x": "' + 20_000 * "x" + '"}}'}, "waits, or too many"),
         (
             {"name": "g", "other_json": '{"groupRetryPolicy": {"customizedRetryPolicy": {"next": ["1s"]}}}'},
             "groupRetryPolicy is refused",

@@ -253,7 +253,7 @@ async def test_a_slave_that_introduces_itself_late_says_how_often_it_reports_on_
     port, join = free_port(), introduction()
     replicator = server()
     replication_pb2_grpc.add_ReplicationServicer_to_server(join, replicator)
-    late = {"ha_master_replicator_address": f"127.0.0.1:{port}", "ha_send_heartbeat_interval": 4_000}
+    late: dict[str, Any] = {"ha_master_replicator_address": f"127.0.0.1:{port}", "ha_send_heartbeat_interval": 4_000}
     async with scene(tmp_path, LOG, **late) as it:
         first = await it.master.connection()
         replicator.add_insecure_port(f"127.0.0.1:{port}")

@@ -44,7 +44,7 @@ def test_what_other_json_says_is_changed_by_name_or_whole() -> None:
     assert merged(BEFORE, change, ["other_json"]).other_json == '{"y": [2]}'
     assert merged(None, change).other_json == '{"y": [2]}'
     assert json.loads(merged(BEFORE, TopicConfig(name="t", other_json='{"x": 3}')).other_json) == {"x": 3}
-    for odd in ("no JSON", "[1]"):
+    for odd in ("no JSON", "[1]", "[" * 100_000):
         assert merged(BEFORE, TopicConfig(name="t", other_json=odd)).other_json == odd  # metasync refuses it
 
 

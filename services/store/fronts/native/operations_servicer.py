@@ -38,6 +38,8 @@ DEFAULT_FAILING = 100
 MOST_QUEUES = 1_024
 MOST_ATTRIBUTES = 4_096
 """Characters of a topic's or group's attributes."""
+MOST_OTHER = 16_384
+"""Characters of a group's retry policy."""
 
 
 class OperationsServicer(operations_pb2_grpc.OperationsServicer):
@@ -193,12 +195,15 @@ def _check_other(config: metadata_pb2.TopicConfig | metadata_pb2.SubscriptionGro
         return
     try:
         other = json.loads(config.other_json)
+        json.dumps(other, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         other = None
     if not known or not isinstance(other, dict) or other.keys() - {known}:
         raise BadRequest("other_json is refused: fields that are not known here are for the metadata service to keep.")
-    if known in other and not is_policy(other[known]):
-        raise BadRequest(f"{known} is refused: it says no waits.", remedy="Write it as RocketMQ's GroupRetryPolicy.")
+    if len(config.other_json) > MOST_OTHER or (known in other and not is_policy(other[known])):
+        raise BadRequest(
+            f"{known} is refused: it says no waits, or too many.", remedy="Write it as RocketMQ's GroupRetryPolicy."
+        )
 
 
 def _starting() -> StoreStarting:
