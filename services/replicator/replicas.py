@@ -67,8 +67,8 @@ class SlaveReplica:
 
     @property
     def heard_at(self) -> float:
-        """When it was last heard of."""
-        return max((one.heard_at for one in self.connections.values()), default=self.left_at)
+        """When it was last heard of; asked on the metrics thread too."""
+        return max((one.heard_at for one in tuple(self.connections.values())), default=self.left_at)
 
     @property
     def connected(self) -> bool:

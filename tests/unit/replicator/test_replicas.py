@@ -279,3 +279,21 @@ def test_a_slave_that_is_gone_is_not_silent() -> None:
     table.join(1, "a", 50, now=10.0)
     table.replicas.left(1, 11.0)
     assert silence(table, 100.0) == 0
+
+
+def test_the_metrics_thread_may_look_while_a_connection_of_the_same_slave_comes() -> None:
+    table = Table(100)
+
+    class Meanwhile(Transfer):
+        @property
+        def heard_at(self) -> float:
+            if 2 not in table.transfers:
+                table.join(2, "a", 100, now=12.0)
+            return 11.0
+
+    transfer = Meanwhile(TransferRules(), 10.0)
+    transfer.begun = True
+    table.replicas.joined(1, transfer, "a", "10.0.0.1:1", 10.0)
+    (replica,) = table.replicas
+    assert replica.heard_at == 11.0
+    assert replica.heard_at == 12.0
