@@ -94,6 +94,7 @@ class Transfer:
 
     __slots__ = (
         "_accepted_at",
+        "_asked",
         "_last_read",
         "_last_write",
         "_quota_from",
@@ -109,6 +110,7 @@ class Transfer:
         self._rules = rules
         self._accepted_at = self._last_read = self._last_write = self._quota_from = now
         self._quota_used = 0
+        self._asked = 0
         self.begun = False
         """Whether the slave has said where to begin."""
         self.next_offset = 0
@@ -134,7 +136,8 @@ class Transfer:
         """The slave reports; tells whether that is news: the first report, or a higher offset.
 
         The first report of a slave that `compares` is no ack: it asks for the end of what it has once more, and acks
-        when it has found that equal. A slave of RocketMQ has what it says, if it is of our history at all.
+        when it has found that equal. Until then it repeats what it asked for, to be known as alive. A slave of RocketMQ
+        has what it says, if it is of our history at all.
 
         Raises:
             Negative, Ahead, BelowMin, BeyondSent: the connection must be closed.
@@ -143,13 +146,13 @@ class Transfer:
             raise Negative(f"a report of {offset}")
         self._last_read = now
         if not self.begun:
-            self.next_offset = self._beginning(offset, log)
+            self._asked, self.next_offset = offset, self._beginning(offset, log)
             self.acked_offset = offset if offset > 1 and not compares else 0
             self.begun = True
             return True
         if offset > self.next_offset:
             raise BeyondSent(f"an ack of {offset}, but only what lies below {self.next_offset} was sent")
-        if offset <= self.acked_offset:
+        if offset <= self.acked_offset or (compares and offset <= self._asked < log.max_offset):
             return False
         self.acked_offset = offset
         return True

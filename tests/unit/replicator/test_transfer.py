@@ -116,6 +116,26 @@ def test_the_first_report_of_a_slave_that_compares_is_no_ack() -> None:
     assert (transfer.next_offset, transfer.acked_offset) == (2_000_000, 0)
 
 
+@pytest.mark.parametrize("asked", [1, 2_000_000])
+def test_nor_is_it_one_when_it_is_repeated_while_the_slave_compares(asked: int) -> None:
+    """A slave whose log differs would count, and be listed, until it has found that out."""
+    log, transfer = Log(), Transfer(TransferRules(), 0.0)
+    transfer.report(asked, log, 0.0, compares=True)
+    frames(transfer, log)
+    assert not transfer.report(asked, log, 1.0, compares=True)
+    assert transfer.acked_offset == 0
+    assert transfer.heard_at == 1.0
+    assert transfer.report(asked + 5, log, 2.0, compares=True)
+    assert transfer.acked_offset == asked + 5
+
+
+def test_a_slave_that_has_nothing_to_compare_acks_what_it_asked_for() -> None:
+    log = Log(max_offset=MIB, min_offset=MIB)
+    transfer = Transfer(TransferRules(), 0.0)
+    transfer.report(MIB, log, 0.0, compares=True)
+    assert transfer.report(MIB, log, 1.0, compares=True)
+
+
 # -- frames ------------------------------------------------------------------------------------------------------------
 
 
