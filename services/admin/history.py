@@ -75,13 +75,21 @@ class HourHistory:
         if self._round and at >= self.last:
             steps = max(self._steps(at), 1)
             self._place += steps * self.step
-            for _ in range(min(steps - 1, self._points)):
-                self._begin_point()
+            self._miss(steps - 1)
         else:
             self._place = at
         self._counted, self._counted_at, self.last = counters, at, at
         here = self._begin_point()
         self.left_out = sum(self._put(name, here, value) for name, value in (*gauges.items(), *rates.items()))
+
+    def _miss(self, rounds: int) -> None:
+        if rounds >= self._points:  # nothing is left of what was known
+            self._series.clear()
+            self._measures.clear()
+            self._round += self._points
+            return
+        for _ in range(rounds):
+            self._begin_point()
 
     def _begin_point(self) -> int:
         """The place of the next point, of which nothing is known yet."""
