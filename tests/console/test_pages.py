@@ -310,7 +310,7 @@ def test_groups_are_sorted_created_changed_and_deleted(window: Screen, admin: Ad
     expect(window.page.locator(".facts")).to_contain_text("1s to 2h in 18 steps")
     window.button("Change").click()
     waits = window.dialog().get_by_label("Retry policy")
-    for wrong in ("soon", "10s, 5", "2h..5s", "41d"):
+    for wrong in ("soon", "10s, 5", "2h..5s", "0s..1m", "41d"):
         waits.fill(wrong)
         window.dialog().get_by_role("button", name="Change").click()
         expect(window.dialog().get_by_role("alert")).to_be_visible()

@@ -33,7 +33,7 @@ def _policy(text: str) -> dict[str, Any]:
     growing = _GROWING.fullmatch(text)
     if growing:
         first, most, factor = _wait(growing[1]), _wait(growing[2]), int(growing[3] or 2)
-        if first > most or not factor:
+        if not 0 < first <= most or not factor:
             raise BadRetryWaits(f"{text!r} does not grow; write the waits as {FORMS}")
         grows = {"initial": first, "max": most, "multiplier": factor}
         return {"type": "EXPONENTIAL", "exponentialRetryPolicy": grows}

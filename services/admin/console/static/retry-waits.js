@@ -27,7 +27,7 @@ function policyOf(text) {
   const grows = /^([^.*,]+)\.\.([^.*,]+?)(?:\*(\d{1,6}))?$/.exec(text);
   if (!grows) return { type: "CUSTOMIZED", customizedRetryPolicy: { next: text.split(",").map(wait) } };
   const [initial, max, multiplier] = [wait(grows[1]), wait(grows[2]), Number(grows[3] ?? 2)];
-  if (initial > max || multiplier < 1) throw new Error(`${text} does not grow`);
+  if (initial === 0 || initial > max || multiplier < 1) throw new Error(`${text} does not grow`);
   return { type: "EXPONENTIAL", exponentialRetryPolicy: { initial, max, multiplier } };
 }
 
