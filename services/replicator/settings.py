@@ -116,7 +116,7 @@ class ReplicatorSettings(ServerSettings):
         "asks for just that.",
     )
     ha_max_gap_not_in_sync: int = setting(
-        256 * _MIB, "A slave that is this far behind is not in sync.", unit="bytes", low=1
+        256 * _MIB, "A slave with this lag is not in sync.", unit="bytes", low=1
     )
     in_sync_replicas: int = setting(
         2,

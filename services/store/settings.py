@@ -156,7 +156,7 @@ class StoreSettings(LogSettings, RemotingSettings, ClientPortSettings):
     slave_timeout: int = setting(3_000, "SYNC_MASTER: answer FLUSH_SLAVE_TIMEOUT after this long.", unit="ms", low=1)
     ha_slave_fallbehind_max: int = setting(
         256 * _MIB,
-        "SYNC_MASTER: slaves further behind are not waited for (SLAVE_NOT_AVAILABLE).",
+        "SYNC_MASTER: slaves with a larger lag are not waited for (SLAVE_NOT_AVAILABLE).",
         unit="bytes",
         low=1,
     )
@@ -166,7 +166,7 @@ class StoreSettings(LogSettings, RemotingSettings, ClientPortSettings):
         low=1,
     )
     slave_read_enable: bool = setting(
-        False, "Whether pulls are advised to go to a slave: by a master that is behind, by a slave that is asked."
+        False, "Whether pulls are advised to go to a slave: by a master that cannot keep up, by a slave that is asked."
     )
     offset_check_in_slave: bool = setting(
         False, "A slave corrects the offsets of pulls beyond its queues; else it leaves them, as it may be behind."
