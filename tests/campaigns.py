@@ -1,5 +1,6 @@
 """Parameters of tests that `make test` leaves to the campaigns, as the marker `slow` does with whole tests."""
 
+import os
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -24,14 +25,18 @@ SERVED_BY = ["fast", *in_campaigns("grpcio")]
 """What serves gRPC: our own transport, and grpcio's as the one that says what is right."""
 
 
-_CAMPAIGN_SECONDS = 1_800
+_TIMES = int(os.environ.get("TANDEM_EXAMPLES", "1"))
+_CAMPAIGN_SECONDS = 1_800 * _TIMES
 """Patience with as many examples as a campaign draws: thousands of stores take minutes, and more beside other work."""
 
 
 def examples(few: int, many: int, *arguments: SearchStrategy[Any]) -> Callable[[Callable[..., None]], Any]:
-    """Like given: draws a test's last arguments, `few` times in `make test` and `many` times in `make campaigns`."""
+    """Like given: draws a test's last arguments, `few` times in `make test` and `many` times in `make campaigns`.
 
-    campaign = pytest.param(many, marks=[pytest.mark.slow, pytest.mark.timeout(_CAMPAIGN_SECONDS)])
+    With ``TANDEM_EXAMPLES=10`` in the environment a campaign draws ten times as often.
+    """
+
+    campaign = pytest.param(many * _TIMES, marks=[pytest.mark.slow, pytest.mark.timeout(_CAMPAIGN_SECONDS)])
 
     def decorate(test: Callable[..., None]) -> Any:
         fixtures = list(signature(test).parameters)[: -len(arguments)]

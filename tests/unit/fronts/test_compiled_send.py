@@ -101,7 +101,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return data + data[at:] if how == "twice" else data[:at]
 
 
-@examples(25, 2_000, st.lists(st.tuples(requests | damaged(), st.sampled_from(PEERS)), max_size=12))
+@examples(25, 750, st.lists(st.tuples(requests | damaged(), st.sampled_from(PEERS)), max_size=12))
 def test_both_ways_give_the_same_answers_and_the_same_log(calls: list[tuple[bytes, str]]) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         asyncio.run(_compare(Path(one), Path(two), calls))

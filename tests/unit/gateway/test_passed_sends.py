@@ -107,7 +107,7 @@ def python_question(given: bytes, peer: str) -> broker_pb2.Question | None:
     return questions.send(new)
 
 
-@examples(100, 5_000, st.lists(st.tuples(requests(), st.sampled_from(PEERS)), max_size=12))
+@examples(50, 1_500, st.lists(st.tuples(requests(), st.sampled_from(PEERS)), max_size=12))
 def test_both_ways_ask_the_same(calls: list[tuple[bytes, str]]) -> None:
     with gateway() as one:
         for given, peer in calls:
@@ -169,7 +169,7 @@ answers = st.builds(
 )
 
 
-@examples(100, 3_000, st.lists(answers, max_size=4, unique_by=lambda one: one.id))
+@examples(100, 1_500, st.lists(answers, max_size=4, unique_by=lambda one: one.id))
 def test_both_ways_answer_the_same(said: list[broker_pb2.Answer]) -> None:
     with gateway() as one, gateway() as twin:
         callers: list[list[DirectCaller]] = []
