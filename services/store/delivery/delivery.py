@@ -79,7 +79,9 @@ class Receives(Protocol):
 class MovesCursors(Protocol):
     """The part that commits and resets; each call as in `port.DeliveryPort`."""
 
-    async def commit(self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False) -> None:
+    async def commit(
+        self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False, back: bool = False
+    ) -> None:
         """See `port.DeliveryPort`."""
         ...
 
@@ -237,9 +239,11 @@ class Delivery:
         """See `port.DeliveryPort`."""
         await (await self._there(self.receiving)).send_back(group, physical_offset, delay_level, max_reconsume_times)
 
-    async def commit(self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False) -> None:
-        """See `port.DeliveryPort`."""
-        await (await self._there(self.cursors)).commit(group, topic, queue, offset, alone=alone)
+    async def commit(
+        self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False, back: bool = False
+    ) -> None:
+        """See `port.DeliveryPort`, and `Cursors.commit` for `back`."""
+        await (await self._there(self.cursors)).commit(group, topic, queue, offset, alone=alone, back=back)
         self.ways.seen(group, Way.COMMITS)
 
     async def position(self, group: str, topic: str, queue: int) -> int | None:

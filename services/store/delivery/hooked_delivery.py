@@ -85,13 +85,15 @@ class HookedDelivery(Delivery):
         sending = partial(super().send_back, group, physical_offset, delay_level, max_reconsume_times)
         await self._hooks.acknowledgement.around(context, sending)
 
-    async def commit(self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False) -> None:
+    async def commit(
+        self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False, back: bool = False
+    ) -> None:
         """See `port.DeliveryPort`."""
         context = AcknowledgementContext(
             topic=topic, group=group, says=ConsumerSays.DONE_BELOW, queue_id=queue, queue_offset=offset
         )
         await self._hooks.acknowledgement.around(
-            context, partial(super().commit, group, topic, queue, offset, alone=alone)
+            context, partial(super().commit, group, topic, queue, offset, alone=alone, back=back)
         )
 
 

@@ -1,10 +1,15 @@
 """Classic clients send and pull: what is stored, what comes back, and what is refused with which code."""
 
+import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tandemmq.client import Consumer
+from tandemmq.common import java_json
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.frames import Serialization
 from tandemmq.common.wire.remoting.versions import V4_9_7
@@ -206,10 +211,45 @@ def test_positions_of_groups(client: ClassicClient) -> None:
     assert client.commit("fresh", "positions", 2).code == 0
     assert client.position("fresh", "positions").fields == {"offset": "2"}
     assert client.position("fresh", "positions", 1).fields == {"offset": "0"}, "it has said nothing of that queue"
+    client.heartbeat(consumes={"fresh": {"positions": "*"}})
     client.commit("fresh", "positions", 1)
-    assert client.position("fresh", "positions").fields == {"offset": "2"}, "never backwards"
+    assert client.position("fresh", "positions").fields == {"offset": "2"}, "a push consumer only goes on"
     client.pull("fresh", "positions", 2, 1, commit=2)
     assert client.position("fresh", "positions", 1).fields == {"offset": "2"}, "a pull brings its position along"
+
+
+def test_a_program_that_pulls_goes_back_and_that_survives_a_kill(tmp_path: Path) -> None:
+    def stands(client: ClassicClient) -> tuple[Mapping[str, str], Any]:
+        table = java_json.loads(client.ask(RequestCode.GET_ALL_CONSUMER_OFFSET).body)  # as slaves of RocketMQ read it
+        return client.position("seeks", "seen").fields, table["offsetTable"]["seen@seeks"]
+
+    with classic(tmp_path / "store") as store:
+        with ClassicClient(port_of(store)) as client:
+            for number in range(4):
+                client.send("seen", b"%d" % number)
+            client.heartbeat(consumes={"seeks": {"seen": "*"}}, consumeType="CONSUME_ACTIVELY")
+            assert [client.commit("seeks", "seen", offset).code for offset in (4, 1)] == [0, 0]
+            assert stands(client) == ({"offset": "1"}, {"0": 1})
+        store.restart(signal.SIGKILL)
+        with ClassicClient(port_of(store)) as client:
+            assert stands(client) == ({"offset": "1"}, {"0": 1})
+            assert client.commit("seeks", "seen", 3).code == 0
+            assert client.commit("seeks", "seen", 0).code == 0, "a tool, which is no consumer"
+            assert stands(client) == ({"offset": "0"}, {"0": 0})
+
+
+def test_a_position_does_not_go_back_where_messages_are_acknowledged(
+    client: ClassicClient, classic_store: StoreProcess
+) -> None:
+    for number in range(3):
+        client.send("acknowledged", b"%d" % number)
+    assert client.commit("receivers", "acknowledged", 2).code == 0
+    with Consumer(classic_store.address, group="receivers", topic="acknowledged") as consumer:
+        message = next(iter(consumer))
+        assert message.body == b"2"
+        message.ack()
+    assert client.commit("receivers", "acknowledged", 0).code == 0
+    assert client.position("receivers", "acknowledged").fields == {"offset": "3"}
 
 
 def test_positions_that_cannot_be_told_or_kept(client: ClassicClient, tmp_path: Path) -> None:

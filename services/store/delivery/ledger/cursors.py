@@ -33,10 +33,13 @@ class Cursors:
         self._sessions = sessions
         self._moved = moved
 
-    async def commit(self, group: GroupConfig, topic: str, queue: int, offset: int, *, alone: bool) -> None:
+    async def commit(
+        self, group: GroupConfig, topic: str, queue: int, offset: int, *, alone: bool, back: bool = False
+    ) -> None:
         """All below an offset is dealt with; what is beyond the queue's end is not. Done when that is safe.
 
-        Unless `alone`, a group that is new gets its positions in the other queues too.
+        Unless `alone`, a group that is new gets its positions in the other queues too. `back`: what is above counts as
+        not dealt with any more; else an offset below the present one is none.
         """
         place = self._place(group, topic, queue, offset)
         if not alone:
@@ -46,6 +49,9 @@ class Cursors:
         offset = min(offset, self._end(place))
         if progress is None or offset > progress.cursor:
             self._journal.note(Moved(place, offset, resets))
+            self._moved([place])
+        elif back and offset < progress.cursor:
+            self._journal.note(Moved(place, offset, resets + 1))
             self._moved([place])
         await self._journal.safe(group.ack_durability)
 

@@ -460,10 +460,12 @@ class Receiving:
                     remedy="Do not commit beyond it; send it back again: it may come twice then.",
                 )
 
-    async def commit(self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False) -> None:
-        """See `port.DeliveryPort`. Raises UnknownGroup, BadDelivery, NoSuchQueue."""
+    async def commit(
+        self, group: str, topic: str, queue: int, offset: int, *, alone: bool = False, back: bool = False
+    ) -> None:
+        """See `Cursors.commit`. Raises UnknownGroup, BadDelivery, NoSuchQueue."""
         config = await admitted(group, self._groups, create=self.rules.create_groups)
-        await self._cursors.commit(config, topic, queue, offset, alone=alone)
+        await self._cursors.commit(config, topic, queue, offset, alone=alone, back=back)
 
     async def reset(self, group: str, topic: str, offsets: dict[int, int]) -> None:
         """See `port.DeliveryPort`. Raises UnknownGroup, BadDelivery, NoSuchQueue."""

@@ -20,6 +20,8 @@ from tandemmq.store.delivery.port import Subscription
 PROTOCOL = "remoting"
 PUSH = "CONSUME_PASSIVELY"
 """The consume type of consumers that pull by themselves, and call their program with what comes."""
+PULL = "CONSUME_ACTIVELY"
+"""The consume type of consumers whose program pulls."""
 _TAKE_RESETS = frozenset({"JAVA", "CPP", "GO"})
 """Languages whose push consumers take RESET_CONSUMER_CLIENT_OFFSET."""
 
@@ -40,7 +42,7 @@ class Consumes(NamedTuple):
 
     group: str
     consume_type: str
-    """PUSH, CONSUME_ACTIVELY (pull)."""
+    """PUSH, PULL."""
     message_model: str
     """CLUSTERING, BROADCASTING."""
     from_where: str
@@ -206,6 +208,13 @@ class RemotingClients:
         """What the newest heartbeat of a group says of it."""
         of_group = self._consumes.get(group)
         return next(reversed(of_group.values())) if of_group else None
+
+    @classmethod
+    def pulls(cls, member: Member) -> bool:
+        """Whether a consumer is a classic client whose program pulls, and says where it stands."""
+        client = cls._found(member)
+        said = None if client is None else client.consumes.get(member.group)
+        return said is not None and said.consume_type == PULL
 
     @staticmethod
     def _found(member: Member | None) -> Client | None:

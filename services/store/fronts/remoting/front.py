@@ -60,7 +60,7 @@ class RemotingFront:
             sending,
             Pulling(broker, delivery, self.clients, self.resets, held, rules),
             RemotingHeartbeats(broker, delivery, self.clients, rules, announced),
-            RemotingOffsets(broker, delivery, self.resets),
+            RemotingOffsets(broker, delivery, self.clients, self.resets),
             QueueLocking(delivery.locks, rules.broker_name),
             Returns(delivery, lambda topic: broker.topics.get(topic) is not None, came_back),
             RemotingTransactions(delivery),

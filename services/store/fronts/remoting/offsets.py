@@ -13,8 +13,10 @@ from tandemmq.store.broker.reading import may_have_been_lost, read_whole
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.journal.facts import Place
 from tandemmq.store.delivery.ledger.starts import near_the_end
+from tandemmq.store.delivery.ledger.ways import Way
 from tandemmq.store.format.record import decode_record
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
+from tandemmq.store.fronts.remoting.clients import RemotingClients
 from tandemmq.store.fronts.remoting.resets import ClassicResets
 
 _NOT_FOUND = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
@@ -24,9 +26,10 @@ _RESET = "Offset has been previously reset"
 class RemotingOffsets:
     """Answers about them."""
 
-    def __init__(self, broker: Broker, delivery: Delivery, resets: ClassicResets) -> None:
+    def __init__(self, broker: Broker, delivery: Delivery, clients: RemotingClients, resets: ClassicResets) -> None:
         self._broker = broker
         self._delivery = delivery
+        self._clients = clients
         self._resets = resets
 
     def handlers(self) -> dict[int, Handler]:
@@ -75,14 +78,25 @@ class RemotingOffsets:
         return config is not None and 0 <= place.queue < config.read_queues and not lost
 
     async def commit(self, call: RemotingCall) -> Command:
-        """UPDATE_CONSUMER_OFFSET: all below is dealt with; never backwards."""
+        """UPDATE_CONSUMER_OFFSET: all below is dealt with; backwards where the group's consumers look after it."""
         place = _place(call)
         call.demand(use_group(place.group))
         if self._resets.pending(place) is not None:
             return call.reply(ResponseCode.SUCCESS, _RESET)
         offset = call.fields.int64("commitOffset")
-        await self._delivery.commit(place.group, place.topic, place.queue, offset, alone=True)
+        back = self._goes_back(place.group)
+        await self._delivery.commit(place.group, place.topic, place.queue, offset, alone=True, back=back)
         return call.ok()
+
+    def _goes_back(self, group: str) -> bool:
+        """Whether an offset below the present one is meant: a program that pulls has gone back, or a tool sets it.
+
+        A push consumer only goes on; below is what one commits last of a queue that another has now. And what others
+        hold and acknowledge would come again.
+        """
+        if Way.ACKNOWLEDGES in self._delivery.ways.of(group):
+            return False
+        return all(self._clients.pulls(member) for member in self._clients.sessions.consumers(group))
 
     # -- queues -----------------------------------------------------------------------------------------------------
 
