@@ -48,6 +48,8 @@ __all__ = [
 ]
 
 ENVIRONMENT_PREFIX = "TANDEM_"
+_RENAMED = {"rocketmq5DeduplicationWindow": "repeatedSendWindow"}
+"""Settings that versions before had under other names."""
 
 T = TypeVar("T")
 
@@ -290,7 +292,10 @@ def unknown_setting(name: str, place: str, known: Iterable[str]) -> UnknownSetti
     lowered = {candidate.lower(): candidate for candidate in known}
     nearest = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     error = UnknownSetting(f"unknown setting {name} ({place})" if place != name else f"unknown setting {name}")
-    if nearest:
+    renamed = {form(old): form(now) for old, now in _RENAMED.items() for form in (str, variable_of)}
+    if name in renamed:
+        error.remedy = f"it is called {renamed[name]} now"  # what is near may mean something else
+    elif nearest:
         error.remedy = f"did you mean {lowered[nearest[0]]}?"
     return error
 

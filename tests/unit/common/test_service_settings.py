@@ -90,6 +90,17 @@ def test_a_misspelt_variable_names_the_nearest_of_any_service() -> None:
     assert raised.value.remedy == "did you mean TANDEM_HA_LISTEN_PORT?"
 
 
+def test_a_setting_that_was_renamed_is_refused_with_its_present_name(tmp_path: Path) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text("rocketmq5DeduplicationWindow=1000\n")
+    with pytest.raises(UnknownSetting) as raised:
+        StoreSettings.load(file, environment={})
+    assert raised.value.remedy == "it is called repeatedSendWindow now"
+    with pytest.raises(UnknownSetting) as raised:
+        StoreSettings.load(environment={"TANDEM_ROCKETMQ5_DEDUPLICATION_WINDOW": "1"})
+    assert raised.value.remedy == "it is called TANDEM_REPEATED_SEND_WINDOW now"
+
+
 def test_an_option_must_be_the_services_own() -> None:
     with pytest.raises(UnknownSetting):
         StoreSettings.load(environment={}, overrides={"haTransferBatchSize": "1"})
