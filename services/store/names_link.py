@@ -4,8 +4,9 @@ It registers when it begins, after each change of topics or role, and every `reg
 connection: a name server forgets a broker whose connection closes. When the store stops it unregisters.
 
 At RocketMQ's name server the last master that registers wins, and whoever unregisters removes it, even from another
-address. So a master that has just started and finds another one in its place waits: it may have been replaced while it
-was away, which its peers will tell it. And who finds another one in its place leaves without a word.
+address. So a master that finds another one in its place waits, unless it has just been promoted: it may have been
+replaced while it was away or asleep, which its peers will tell it. And who finds another one in its place leaves
+without a word.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ _GATHERED_SECONDS = 0.02
 """Changes within so long are registered together."""
 _GOODBYE_SECONDS = 2.0
 _YIELD_SECONDS = 10.0
-"""How long a master that has just started waits for another one in its place to go, or to fence it."""
+"""How long a master waits for another one in its place to go, or to fence it."""
 
 
 class NamesLink:
@@ -118,21 +119,21 @@ class _NameServer:
             await self._unregister(self._known)
             self._known = None
         if who is not None:
-            if self._known is None and not (who.broker_id or self._registered.promoted):
+            is_promotion = self._known is None and self._registered.promoted
+            if not (who.broker_id or is_promotion):
                 await self._yield_to_another(who)
             slices = Slices(self._timers)
             registration = await self._registered.registration(who, slices)
             await self._ask(registration.to_command(await joined(registration.body(), slices)))
             if self._known is None:
                 log.info("registered at a name server", names=self.address, broker=who.name, id=who.broker_id)
-            self._known = who
+            self._known, self._yielding_since = who, None
         self._told = change
 
     async def _yield_to_another(self, who: BrokerIdentity) -> None:
         """Raises MasterThere, for a while, where another one is registered as the master that we are."""
         holder, now = await self._holder(who), self._timers.time()
         if holder in (None, who.address):
-            self._yielding_since = None
             return
         if self._yielding_since is None:
             self._yielding_since = now
@@ -188,7 +189,7 @@ class _NameServer:
 
 
 class MasterThere(TandemError):
-    """Another master of this name is registered, and this one has just started."""
+    """Another master of this name is registered."""
 
     kind = Kind.NOT_POSSIBLE
 

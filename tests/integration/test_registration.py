@@ -184,6 +184,19 @@ async def test_a_master_that_is_fenced_leaves_the_other_one_in_its_place(tmp_pat
         assert routes.brokers["b"].addresses == {0: "h:9"}
 
 
+async def test_a_master_that_slept_does_not_take_its_place_back(tmp_path: Path) -> None:
+    """Nobody could tell it that it was replaced; it has not started anew."""
+    async with linked(tmp_path, BrokerRole.ASYNC_MASTER) as (store, routes):
+        assert routes.brokers["b"].addresses == {0: "h:1"}
+        routes.register(OTHER_MASTER, object(), asyncio.get_running_loop().time())
+        store.link.changed()
+        (peer,) = store.link.peers
+        await until(lambda: "h:9 is registered as master of b" in peer.problem)
+        store.mastership.fence(store.mastership.epoch + 1)
+        await until(lambda: not peer.problem)
+        assert routes.brokers["b"].addresses == {0: "h:9"}
+
+
 async def test_a_promoted_slave_takes_the_place_of_another_one_at_once(tmp_path: Path) -> None:
     async with linked(tmp_path, BrokerRole.SLAVE, OTHER_MASTER) as (store, routes):
         assert routes.brokers["b"].addresses == {0: "h:9", 3: "h:1"}
