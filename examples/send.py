@@ -13,7 +13,7 @@ with Producer(address, keep_trying=30, linger=0.005) as producer:
     except (NotReplicated, NotDurable) as error:
         print(f"less safe than it should be: {error}")  # error.sent is stored: sent again, it is there twice
     except Retriable as error:
-        print(f"30 seconds were not enough: {error}")  # keep it, and try again later with the same UNIQ_KEY
+        print(f"30 seconds were not enough: {error}")  # keep it, and send it later: same UNIQ_KEY, repeatable=True
     except Refused as error:
         print(f"it can never be stored as it is: {error}")
     except RequestFailed as error:

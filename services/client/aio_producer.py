@@ -205,7 +205,7 @@ class Producer:
     async def _store(self, message: Outgoing) -> Sent:
         answer = await self._cluster.call(
             lambda stubs: stubs.store.Send,
-            send_request(message, False, repeatable=True),
+            send_request(message, False),
             store_pb2.SendResponse,
             keep_trying=self._keep_trying,
         )
@@ -214,7 +214,7 @@ class Producer:
     async def _store_all(self, messages: Sequence[Outgoing]) -> list[Sent]:
         answer = await self._cluster.call(
             lambda stubs: stubs.store.SendBatch,
-            batch_request(messages, False, repeatable=True),
+            batch_request(messages, False),
             store_pb2.SendBatchResponse,
             keep_trying=self._keep_trying,
         )
@@ -325,8 +325,9 @@ class Transaction:
 
 
 def _renamed(message: Outgoing) -> Outgoing:
-    """The message with a UNIQ_KEY of its own, unless it has one."""
-    return replace(message, properties={names.UNIQ_KEY: new_id(), **message.properties})
+    """The message with a UNIQ_KEY of its own, unless it has one, and properties that observers may add to."""
+    repeatable = message.repeatable or names.UNIQ_KEY not in message.properties
+    return replace(message, properties={names.UNIQ_KEY: new_id(), **message.properties}, repeatable=repeatable)
 
 
 def _checked(stored: Sent, any_status: bool) -> Sent:

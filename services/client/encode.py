@@ -16,7 +16,9 @@ from tandemmq.store.v1 import message_pb2
 class Outgoing:
     """A message to send. `queue_id` None: the store chooses; see the contract (`message.proto`) for limits.
 
-    `keys`: what the message can be found by; a text is one key.
+    `keys`: what the message can be found by; a text is one key. `repeatable`: the UNIQ_KEY among the properties is of
+    this send alone, so that the store keeps one copy where it is sent again (setting repeatedSendWindow). A producer
+    says so itself of keys that it makes.
     """
 
     topic: str
@@ -26,14 +28,15 @@ class Outgoing:
     properties: Mapping[str, str] = field(default_factory=dict)
     queue_id: int | None = None
     flag: int = 0
+    repeatable: bool = False
 
     def __post_init__(self) -> None:
         """A text would be taken for a sequence of its letters."""
         if isinstance(self.keys, str):
             object.__setattr__(self, "keys", (self.keys,) if self.keys else ())
 
-    def to_proto(self, *, repeatable: bool = False) -> message_pb2.Message:
-        """The message of the contract. `repeatable`: its UNIQ_KEY is of this send alone."""
+    def to_proto(self) -> message_pb2.Message:
+        """The message of the contract."""
         return message_pb2.Message(
             topic=self.topic,
             queue_id=self.queue_id,
@@ -42,7 +45,7 @@ class Outgoing:
             keys=self.keys,
             properties=self.properties,
             flag=self.flag,
-            repeatable=repeatable,
+            repeatable=self.repeatable,
         )
 
     def all_properties(self, now_ms: int) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypedDict
 
@@ -24,6 +24,8 @@ class Extras(TypedDict, total=False):
     keys: Sequence[str] | str
     """By which the message can be found; a text is one key."""
     properties: Mapping[str, str]
+    repeatable: bool
+    """The UNIQ_KEY among `properties` is of this send alone: see `Outgoing`."""
     order_key: str
     """Messages of one key lie in one queue, in the order in which they were sent; groups made with --fifo keep it."""
     queue_id: int | None
@@ -58,10 +60,11 @@ def outgoing(topic: str, body: bytes | str, extras: Extras, **special: str) -> O
         extras.get("queue_id"),
     )
     named = dict(message.properties)
+    repeatable = extras.get("repeatable", False) or names.UNIQ_KEY not in named
     named.setdefault(names.UNIQ_KEY, new_id())
     if order_key := extras.get("order_key", ""):
         named[names.SHARDING_KEY] = order_key
-    return Outgoing(message.topic, message.body, message.tag, message.keys, named, message.queue_id)
+    return replace(message, properties=named, repeatable=repeatable)
 
 
 def sent(topic: str, receipt: store_pb2.SendReceipt) -> Sent:

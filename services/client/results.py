@@ -128,17 +128,14 @@ def queue_offsets(response: store_pb2.GetOffsetsResponse) -> list[QueueOffsets]:
     ]
 
 
-def send_request(message: Outgoing, no_wait: bool, *, repeatable: bool = False) -> store_pb2.SendRequest:
+def send_request(message: Outgoing, no_wait: bool) -> store_pb2.SendRequest:
     """The request for one message."""
-    return store_pb2.SendRequest(message=message.to_proto(repeatable=repeatable), no_wait=no_wait)
+    return store_pb2.SendRequest(message=message.to_proto(), no_wait=no_wait)
 
 
-def batch_request(
-    messages: Iterable[Outgoing], no_wait: bool, *, repeatable: bool = False
-) -> store_pb2.SendBatchRequest:
+def batch_request(messages: Iterable[Outgoing], no_wait: bool) -> store_pb2.SendBatchRequest:
     """The request for many messages."""
-    given = [message.to_proto(repeatable=repeatable) for message in messages]
-    return store_pb2.SendBatchRequest(messages=given, no_wait=no_wait)
+    return store_pb2.SendBatchRequest(messages=[message.to_proto() for message in messages], no_wait=no_wait)
 
 
 def pull_request(

@@ -57,6 +57,38 @@ def test_a_send_whose_answer_is_lost_is_stored_once(store: StoreProcess, batch: 
         assert [record.body for record in client.pull(topic, 0, 0).records] == [b"first", b"once", b"last"]
 
 
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_message_that_is_sent_on_with_its_properties_is_another_one(store: StoreProcess, batch: bool) -> None:
+    """Its UNIQ_KEY is among them. A copy of one send is only what the producer, or its program, says is one."""
+    topic = f"sent-on-{batch}"
+    with Producer(store.address) as producer, Consumer(store.address, group="g", topic=topic) as consumer:
+        producer.send(topic, b"first", properties={"colour": "green"})
+        messages = iter(consumer)
+        first = next(messages)
+        again = Outgoing(topic, b"later", properties=first.properties)
+        if batch:
+            producer.send_batch([again])
+        else:
+            producer.send(topic, again.body, properties=again.properties)
+        first.ack()
+        second = next(messages)
+        assert (second.body, second.properties["colour"]) == (b"later", "green")
+        second.ack()
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_program_s_own_key_is_of_one_send_where_it_says_so(store: StoreProcess, batch: bool) -> None:
+    topic = f"own-key-{batch}"
+    with Producer(store.address) as producer, store.client() as client:
+        for _ in range(2):  # as after a crash of the program
+            one = Outgoing(topic, b"once", properties={"UNIQ_KEY": topic}, queue_id=0, repeatable=True)
+            if batch:
+                producer.send_batch([one])
+            else:
+                producer.send(topic, one.body, properties=one.properties, queue_id=0, repeatable=True)
+        assert [record.body for record in client.pull(topic, 0, 0).records] == [b"once"]
+
+
 def test_nobody_answers() -> None:
     with Producer(f"127.0.0.1:{free_port()}", keep_trying=0.2) as producer, pytest.raises(StoreUnreachable):
         producer.send("nobody", b"x")
