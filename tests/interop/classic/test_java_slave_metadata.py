@@ -1,6 +1,7 @@
 """A slave of RocketMQ copies topics, groups and positions from our master, which it finds by the name server."""
 
 import json
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -46,7 +47,7 @@ def test_a_java_slave_copies_the_tables_of_our_master(version: str, tmp_path: Pa
     ours = {"remoting_mode": "on", "listen_port": port, "broker_name": "pair", "broker_cluster_name": "interop"}
     with (
         NamesProcess(tmp_path / "names") as names,
-        StoreProcess(tmp_path / "ours", namesrv_addr=names.address, broker_ip1="127.0.0.1", **ours),
+        StoreProcess(tmp_path / "ours", namesrv_addr=names.address, broker_ip1="127.0.0.1", **ours) as master,
     ):
         names.until_route("TBW102", {"pair": {"0": f"127.0.0.1:{port}"}})
         root = tmp_path / "theirs"
@@ -73,6 +74,11 @@ def test_a_java_slave_copies_the_tables_of_our_master(version: str, tmp_path: Pa
                 "groups",
             )
             until(lambda: table(root, "consumerOffset.json", "offsetTable").get("T@G"), {"0": 1}, "positions")
+            with Remoting(port) as remoting:
+                remoting.ask(UPDATE_OFFSET, position | {"commitOffset": 0})
+            master.restart(signal.SIGKILL)
+            until(lambda: table(root, "consumerOffset.json", "offsetTable").get("T@G"), {"0": 0}, "one that went back")
+            names.until_route("TBW102", {"pair": {"0": f"127.0.0.1:{port}", "1": f"127.0.0.1:{slave.server.port}"}})
             assert names.route("T") == {"pair": {"0": f"127.0.0.1:{port}", "1": f"127.0.0.1:{slave.server.port}"}}
         finally:
             slave.kill()
