@@ -238,6 +238,21 @@ def test_a_program_that_pulls_goes_back_and_that_survives_a_kill(tmp_path: Path)
             assert stands(client) == ({"offset": "0"}, {"0": 0})
 
 
+def test_a_position_does_not_go_back_by_a_client_that_has_not_heard_of_it(connect: Connect) -> None:
+    """A lite pull consumer commits every five seconds where it was, although an operator has it skip what is there."""
+    pulls, tool = connect("pulls"), connect("tool")
+    for number in range(4):
+        tool.send("skipped", b"%d" % number)
+    pulls.heartbeat(consumes={"skips": {"skipped": "*"}}, consumeType="CONSUME_ACTIVELY")
+    pulls.commit("skips", "skipped", 1)
+    tool.commit("skips", "skipped", 4)
+    assert pulls.commit("skips", "skipped", 1).code == 0
+    assert tool.position("skips", "skipped").fields == {"offset": "4"}
+    assert pulls.position("skips", "skipped").fields == {"offset": "4"}
+    pulls.commit("skips", "skipped", 1)
+    assert tool.position("skips", "skipped").fields == {"offset": "1"}, "it knows now, and goes back"
+
+
 def test_a_position_does_not_go_back_where_messages_are_acknowledged(
     client: ClassicClient, classic_store: StoreProcess
 ) -> None:

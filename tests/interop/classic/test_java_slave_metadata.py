@@ -18,7 +18,7 @@ from tests.names_process import NamesProcess
 
 pytestmark = [pytest.mark.interop, ALONE, pytest.mark.slow, pytest.mark.timeout(600)]
 
-UPDATE_OFFSET, UPDATE_TOPIC, UPDATE_GROUP = 15, 17, 200
+QUERY_OFFSET, UPDATE_OFFSET, UPDATE_TOPIC, UPDATE_GROUP = 14, 15, 17, 200
 PATIENCE = 240.0
 """A slave of RocketMQ 5 copies once a minute."""
 
@@ -75,6 +75,7 @@ def test_a_java_slave_copies_the_tables_of_our_master(version: str, tmp_path: Pa
             )
             until(lambda: table(root, "consumerOffset.json", "offsetTable").get("T@G"), {"0": 1}, "positions")
             with Remoting(port) as remoting:
+                assert remoting.ask(QUERY_OFFSET, position).fields == {"offset": "1"}
                 remoting.ask(UPDATE_OFFSET, position | {"commitOffset": 0})
             master.restart(signal.SIGKILL)
             until(lambda: table(root, "consumerOffset.json", "offsetTable").get("T@G"), {"0": 0}, "one that went back")

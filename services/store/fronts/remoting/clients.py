@@ -13,6 +13,7 @@ from tandemmq.common.timers import Timers
 from tandemmq.common.wire.remoting.command import Body
 from tandemmq.common.wire.remoting.command import Command as Frame
 from tandemmq.common.wire.remoting.versions import V3_0_7_SNAPSHOT
+from tandemmq.store.delivery.journal.facts import Place
 from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.delivery.members.sessions import Command, GroupChanged, Member, Sessions
 from tandemmq.store.delivery.port import Subscription
@@ -24,6 +25,8 @@ PULL = "CONSUME_ACTIVELY"
 """The consume type of consumers whose program pulls."""
 _TAKE_RESETS = frozenset({"JAVA", "CPP", "GO"})
 """Languages whose push consumers take RESET_CONSUMER_CLIENT_OFFSET."""
+_MOST_POSITIONS = 10_000
+"""Of one client."""
 
 Groups = Callable[[str], GroupConfig | None]
 
@@ -62,6 +65,7 @@ class Client:
         """By group, and whether it is a producer of it."""
         self.consumes: dict[str, Consumes] = {}
         """By group, as the newest heartbeat has it."""
+        self._positions: dict[Place, int] = {}
         self._told = told
 
     def ask(self, command: Command) -> bool:
@@ -72,6 +76,16 @@ class Client:
     def takes_more(self) -> bool:
         """Whether it is there, and reads what is sent to it."""
         return not self.connection.closed and not self.connection.stalled
+
+    def knows_position(self, place: Place, offset: int) -> None:
+        """It was told that a group stands there, or has said so itself."""
+        if len(self._positions) >= _MOST_POSITIONS:
+            self._positions.clear()
+        self._positions[place] = offset
+
+    def has_reached(self, place: Place, offset: int) -> bool:
+        """Whether it knows that the group stands there: then what it commits below is a way back from there."""
+        return self._positions.get(place, -1) >= offset
 
     def takes_resets(self, group: str) -> bool:
         """Whether it can be told new positions of a group. Others hear of them as they pull."""

@@ -63,6 +63,7 @@ class RemotingOffsets:
         call.demand(use_group(place.group, Action.VIEW))
         progress = self._delivery.ledger.progress(place)
         if progress is not None:
+            self._clients.of(call.connection).knows_position(place, progress.cursor)
             return call.ok({"offset": progress.cursor})
         may_be_zero = call.fields.flag_or("setZeroIfNotFound", True)
         if may_be_zero and self._begins_at_0(place):
@@ -78,25 +79,30 @@ class RemotingOffsets:
         return config is not None and 0 <= place.queue < config.read_queues and not lost
 
     async def commit(self, call: RemotingCall) -> Command:
-        """UPDATE_CONSUMER_OFFSET: all below is dealt with; backwards where the group's consumers look after it."""
+        """UPDATE_CONSUMER_OFFSET: all below is dealt with; backwards by who knows where the group stands."""
         place = _place(call)
         call.demand(use_group(place.group))
         if self._resets.pending(place) is not None:
             return call.reply(ResponseCode.SUCCESS, _RESET)
         offset = call.fields.int64("commitOffset")
-        back = self._goes_back(place.group)
+        back = self._goes_back(call, place, offset)
         await self._delivery.commit(place.group, place.topic, place.queue, offset, alone=True, back=back)
         return call.ok()
 
-    def _goes_back(self, group: str) -> bool:
+    def _goes_back(self, call: RemotingCall, place: Place, offset: int) -> bool:
         """Whether an offset below the present one is meant: a program that pulls has gone back, or a tool sets it.
 
-        A push consumer only goes on; below is what one commits last of a queue that another has now. And what others
-        hold and acknowledge would come again.
+        Else it is old: of a client that has not heard where the group stands now, as another client or an operator
+        has set it. A push consumer only goes on. And what others hold and acknowledge would come again.
         """
-        if Way.ACKNOWLEDGES in self._delivery.ways.of(group):
+        client, progress = self._clients.of(call.connection), self._delivery.ledger.progress(place)
+        if progress is None or offset >= progress.cursor:
+            client.knows_position(place, offset)
             return False
-        return all(self._clients.pulls(member) for member in self._clients.sessions.consumers(group))
+        if Way.ACKNOWLEDGES in self._delivery.ways.of(place.group) or not client.has_reached(place, progress.cursor):
+            return False
+        client.knows_position(place, offset)
+        return all(self._clients.pulls(member) for member in self._clients.sessions.consumers(place.group))
 
     # -- queues -----------------------------------------------------------------------------------------------------
 
