@@ -135,7 +135,8 @@ class TemporaryBroker:
         last = "\n".join(self.log.splitlines()[-10:])
         self.kill()
         self.stop()
-        raise BrokerNotStarted(f"the broker did not start; it said last:\n{last}")
+        missing = " (pip install 'tandemmq[testing]' brings what it needs)" if "ModuleNotFoundError" in last else ""
+        raise BrokerNotStarted(f"the broker did not start{missing}; it said last:\n{last}")
 
     def _take_ports(self, events: list[dict[str, Any]]) -> None:
         """Of what the store has told."""

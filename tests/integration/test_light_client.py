@@ -115,6 +115,12 @@ def test_its_command_tells_the_version(python: Path) -> None:
     assert run(python.with_name("tandem"), "--version").stdout.startswith("tandem ")
 
 
+def test_a_broker_for_tests_says_what_installs_it(python: Path) -> None:
+    program = "from tandemmq.testing import TemporaryBroker; TemporaryBroker().start()"
+    told = run(python, "-c", program, code=1).stderr
+    assert "pip install 'tandemmq[testing]'" in told
+
+
 def test_each_module_of_the_client_can_be_imported(python: Path) -> None:
     """But for two, which are for programs that have Prometheus or OpenTelemetry."""
     program = (
