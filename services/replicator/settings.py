@@ -115,9 +115,7 @@ class ReplicatorSettings(ServerSettings):
         "A slave with an empty log gets only the last log file, as from RocketMQ. Off: the whole history. On a slave: "
         "asks for just that.",
     )
-    ha_max_gap_not_in_sync: int = setting(
-        256 * _MIB, "A slave with this lag is not in sync.", unit="bytes", low=1
-    )
+    ha_max_gap_not_in_sync: int = setting(256 * _MIB, "A slave with this lag is not in sync.", unit="bytes", low=1)
     in_sync_replicas: int = setting(
         2,
         "Replicas, the master included, that have a message before a SYNC_MASTER acknowledges it. (RocketMQ 5: 1, "
