@@ -1,6 +1,6 @@
 """Facts of the journal as bytes: messages that were given out, or are dealt with.
 
-The Python twin is `store.delivery.journal_format`, which has the layout.
+The Python twin is `journal.journal_format`, which has the layout.
 """
 
 import cython

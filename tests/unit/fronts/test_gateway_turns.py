@@ -1,0 +1,117 @@
+"""Receives and acknowledgements of a gateway that are looked after together: what becomes of those that are not."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from tandemmq.broker.v1 import broker_pb2
+from tandemmq.common.errors import TandemError
+from tandemmq.store.delivery.port import Batch, GivenMessage, Outcome, Wish
+from tandemmq.store.fronts.internal.gateway_acknowledgements import GatewayAcknowledgements
+from tandemmq.store.fronts.internal.gateway_credit import GatewayCredit
+from tandemmq.store.fronts.internal.gateway_receives import GatewayReceives
+
+RECORD = bytes(100)
+
+
+class OneMessage:
+    """A batch."""
+
+    def __init__(self) -> None:
+        self.messages = [GivenMessage("orders", RECORD, 1, "h", 9)]
+        self.released = 0
+
+    def sent(self, connected: Callable[[], bool]) -> None:
+        raise AssertionError("nobody has it")
+
+    def release(self) -> None:
+        self.released += 1
+
+
+class Broker:
+    """Delivery and its journal: what is asked for `broken` fails in a way that nobody has foreseen."""
+
+    def __init__(self) -> None:
+        self.failure: TandemError | None = None
+        self.end_offset = 0
+        self.batches: list[OneMessage] = []
+        self.told: list[Callable[[TandemError | None], None]] = []
+
+    def receive_at_once(self, wish: Wish, calls: int = 1) -> Sequence[Batch]:
+        if wish.topic == "broken":
+            raise ValueError("nobody has foreseen it")
+        batch = OneMessage()
+        self.batches.append(batch)
+        return [batch]
+
+    def acknowledge_at_once(
+        self, group: str, topic: str, handles: Sequence[str], *, in_time: bool = False
+    ) -> list[Outcome] | None:
+        if topic == "broken":
+            raise ValueError("nobody has foreseen it")
+        return [Outcome(one, None) for one in handles]
+
+    def at_the_end_of_the_turn(self, work: Callable[[], None]) -> None:
+        raise AssertionError("it is the link that ends a turn")
+
+    def when_written(self, told: Callable[[TandemError | None], None]) -> None:
+        self.told.append(told)
+
+    def written(self) -> None:
+        told, self.told = self.told, []
+        for tell in told:
+            tell(None)
+
+
+def receive(topic: str) -> broker_pb2.Receive:
+    return broker_pb2.Receive(group="g", topic=topic, queue=-1, expression="*", most=1, most_bytes=100)
+
+
+async def test_credit_for_what_nobody_wants_any_more_goes_to_who_waits_for_it() -> None:
+    broker, credit = Broker(), GatewayCredit()
+    given: list[int] = []
+    receives = GatewayReceives(broker, broker, credit, lambda number, *_: given.append(number), lambda *_: None)
+    credit.add(100)
+    assert receives.keep(1, receive("orders"))
+    receives.end_turn()
+    waiting = asyncio.create_task(credit.room(100))
+    await asyncio.sleep(0)
+    receives.give_up(1)
+    broker.written()
+    async with asyncio.timeout(10):
+        await waiting
+    assert (given, [one.released for one in broker.batches]) == ([], [1])
+
+
+def test_a_fault_with_some_receives_leaves_the_others() -> None:
+    broker, credit = Broker(), GatewayCredit()
+    given: list[int] = []
+    later: list[int] = []
+    receives = GatewayReceives(
+        broker, broker, credit, lambda number, *_: given.append(number), lambda number, _: later.append(number)
+    )
+    credit.add(1_000)
+    for number, topic in enumerate(("broken", "orders", "broken")):
+        assert receives.keep(number, receive(topic))
+    receives.end_turn()
+    broker.written()
+    assert (given, later) == ([1], [0, 2])
+
+
+def test_a_fault_with_some_acknowledgements_leaves_the_others() -> None:
+    broker = Broker()
+    safe: list[int] = []
+    later: list[int] = []
+
+    class Safe:
+        def when_safe(self, offset: int, told: Callable[..., None], *, wait: bool) -> None:
+            safe.append(offset)
+
+    acknowledgements = GatewayAcknowledgements(
+        broker, broker, cast(Any, Safe()), lambda *_: None, lambda number, _: later.append(number)
+    )
+    for number, topic in enumerate(("broken", "orders", "broken")):
+        assert acknowledgements.keep(number, broker_pb2.Acknowledge(group="g", topic=topic, handles=["h"]))
+    acknowledgements.end_turn()
+    broker.written()
+    assert (safe, later) == ([0], [0, 2])
