@@ -39,6 +39,11 @@ class GatewayCredit:
         """So many bytes were given."""
         self._left -= size
 
+    def given_back(self, size: int) -> None:
+        """So many bytes that were taken were not given after all."""
+        self._left += size
+        self._wake()
+
     def _wake(self) -> None:
         while self._waiting and self._left > 0:
             waiting = self._waiting.popleft()
