@@ -119,6 +119,10 @@ class PassedReceives:
         if call.gone:
             batch.release()
             return
+        if not call.has_room:  # its peer does not read: the handler asks again when there is room to answer
+            batch.release()
+            call.hand_over(request)
+            return
         try:
             data = known.plain.answer(batch)
         except Exception as error:  # noqa: BLE001 - whoever asked waits

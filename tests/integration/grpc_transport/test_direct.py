@@ -10,7 +10,7 @@ import pytest
 
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall, Server, channel, framed
 from tandemmq.common.grpc_transport.aio import lanes
-from tandemmq.common.grpc_transport.http2.frames import PING, WINDOW_UPDATE
+from tandemmq.common.grpc_transport.http2.frames import PING, SETTINGS, WINDOW_UPDATE
 from tandemmq.store.compiled_core import core_problem
 from tests.integration.grpc_transport.hosting import OWN, PATIENCE, failure, hosted, until, within
 from tests.integration.grpc_transport.wire import INITIAL_WINDOW_SIZE, frame, wired
@@ -161,6 +161,28 @@ async def test_a_held_call_can_be_handed_over_to_the_handler() -> None:
         assert await within(asyncio.gather(*calls)) == [b"handled later %d" % number for number in range(3)]
         assert await within(server.unary(b"d")) == b"direct d"
         await until(lambda: ours.active == 0)
+
+
+async def test_a_held_call_has_no_room_while_another_answer_waits_for_the_peer() -> None:
+    direct = Direct()
+    async with (
+        hosted("fast", unary=handle, prepare=direct.prepare) as server,
+        wired(server.target, (INITIAL_WINDOW_SIZE, 1 << 20), window=0) as wire,
+    ):
+        wire.write(frame(SETTINGS, 1, 0))
+        await wire.answer(wire.call(PATH, b"d"))
+        held = wire.call(PATH, b"later")
+        await until(lambda: len(direct.held) == 1)
+        ((_, call),) = direct.held
+        assert taken(server.server) == (2 if Direct.by_lane else 0)
+        assert call.has_room
+        large = wire.call(PATH, b"d" * 70_000)
+        await until(lambda: not call.has_room)
+        wire.write(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 20)))
+        await wire.answer(large)
+        assert call.has_room
+        direct.answer_all()
+        assert (await wire.answer(held)).messages == [b"at last later"]
 
 
 async def test_a_held_call_can_end_with_an_error() -> None:

@@ -170,6 +170,18 @@ async def test_what_nobody_waits_for_any_more_is_there_again() -> None:
     assert not caller.handed_over
 
 
+async def test_messages_for_which_there_is_no_room_any_more_are_there_again() -> None:
+    """The answer would be dropped, and its messages come again only when their invisible time is over."""
+    gateway, caller = Gateway(), DirectCaller()
+    assert gateway.receive(caller)
+    caller.has_room = False
+    gateway.answer(gateway.asked[0].id, given=given(1))
+    assert [one.end_receive.sent for one in gateway.asked[1:2]] == [False]
+    assert gateway.asked[2].credit.bytes == 100
+    assert not caller.answers
+    assert len(caller.handed_over) == 1, "the handler waits for room"
+
+
 async def test_handlers_have_receives_that_are_not_plain() -> None:
     gateway = Gateway("broker-a", "broker-b")
     assert not gateway.receive(DirectCaller(), auto_renew=True)

@@ -92,8 +92,10 @@ class LaneCall:
 
     @property
     def has_room(self) -> bool:
-        """It is served while nothing is short, and none waits before it."""
-        return self._call is None or self._call.has_room
+        """See DirectCall: it is served while nothing is short, and none waits before it, and held longer than that."""
+        if self._call is not None:
+            return self._call.has_room
+        return not self.stream_id or not (self._lane._sender.pending_bytes or self._lane._budget.tight)
 
     def become(self, call: object) -> None:
         """It is one of Python's from here on."""
@@ -157,8 +159,7 @@ class Lane:
         self._deadlines = CallDeadlines(self._loop, self._streams)
         self._leave, self._conclude, self._resume = leave, conclude, resume
         self._head, self._trailers = answers.OK.head, answers.OK.trailers
-        self._floods = connection.floods
-        self._most_updates = limits.overhead_per_second
+        self._floods, self._most_updates = connection.floods, limits.overhead_per_second
         self._largest_frame = limits.max_frame_size
         self._largest_request = limits.max_receive_message_length
         self._largest_answer = limits.max_send_message_length
