@@ -1,7 +1,7 @@
 """The lane in front of a connection, and the connection alone: the same bytes and events, the same of everything."""
 
 import asyncio
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import NoReturn
 
 import pytest
@@ -303,6 +303,18 @@ def test_a_held_call_ends_in_every_way() -> None:
     assert compare([GREETING, HELD_CALLS + headers(3, HEAD, end=True), answer_one, answer_one], Limits()) == 3
     for happens in (lambda one: one.protocol.cancel_calls(), lambda one: one.protocol.connection_lost(None)):
         assert compare([GREETING, HELD_CALLS, answer_one, happens, answer_one, answer_one], Limits()) == 3
+
+
+@pytest.mark.parametrize("timeouts", [b"1500 1500 1500", b"1300 1400 1500", b"1500 1400 1300", b"1300 1500 1400"])
+@pytest.mark.parametrize("apart", list(product([False, True], repeat=3)))
+def test_deadlines_that_pass_in_the_same_turn(apart: tuple[bool, ...], timeouts: bytes) -> None:
+    """Of calls that the lane holds, and of Python's, whose requests end apart."""
+    talk, said = Talk(), b""
+    for is_apart, timeout in zip(apart, timeouts.split(), strict=True):
+        block = HEAD + Literal(b"grpc-timeout", timeout + b"m").encode()
+        said += talk.call(block, b"later", 2, "apart" if is_apart else "")
+    taken = compare([GREETING, said, One.tick, None, One.tick, None, None], Limits())
+    assert taken == apart.count(False)
 
 
 @pytest.mark.parametrize("lane", [True, False])
