@@ -44,11 +44,17 @@ TOPICS = ("orders", "bills", "closed", "missing", "SCHEDULE_TOPIC_XXXX", "%RETRY
 
 @asynccontextmanager
 async def sending(root: Path, *, compiled: bool, **settings: Any) -> AsyncIterator[tuple[Kit, SendCore | None]]:
-    """A broker with some topics, and the core over it, if it is to be there."""
+    """A broker with some topics, and the core over it, if it is to be there.
+
+    `remembered`: so many messages at most, to recognize copies of them; unset: as many as usual.
+    """
+    remembered = settings.pop("remembered", 0)
     size: dict[str, Any] = {"mapped_file_size_commit_log": 1 << 20, "rules": {"file_size": 1 << 20}}
     async with broker(root, **{**size, **settings}) as kit:
         for topic, perm in (("orders", 6), ("bills", 6), ("closed", 4), ("%RETRY%workers", 6)):
             kit.topics._entries[topic] = TopicConfig(topic, 4, 4, perm)
+        if remembered and kit.sender.duplicates is not None:
+            kit.sender.duplicates.most = remembered
         core = None
         if compiled:
             core = compiled_core(kit.broker, kit.store.timers.call_soon, CoreChoice.ALWAYS, "cluster").send
@@ -308,6 +314,50 @@ async def test_copies_are_recognized(tmp_path: Path) -> None:
         again = core.answer(first, HOST.packed)
         assert again is not None
         assert again != answer
+
+
+sends_again = st.tuples(
+    st.sampled_from(["one", "two", "three", "größe"]),
+    st.sampled_from(["orders", "bills", "%RETRY%workers"]),
+    st.sampled_from([0, 0, 0, 1]),
+)
+moves = st.one_of(sends_again, sends_again, sends_again, st.sampled_from([1, 30_000, 60_000, 60_001]), st.none())
+
+
+@examples(25, 1_000, st.lists(moves, max_size=30))
+def test_both_ways_recognize_the_same_copies(played: list[tuple[str, str, int] | int | None]) -> None:
+    with TemporaryDirectory() as one, TemporaryDirectory() as two:
+        asyncio.run(_compare_copies(Path(one), Path(two), played))
+
+
+async def _compare_copies(one: Path, two: Path, played: list[tuple[str, str, int] | int | None]) -> None:
+    """A number: so many milliseconds pass; None: the role has changed, and the index alone knows what was stored."""
+    async with (
+        sending(one, compiled=True, window=60_000, remembered=2) as (kit, core),
+        sending(two, compiled=False, window=60_000, remembered=2) as (twin, _),
+    ):
+        assert core is not None
+        for move in played:
+            for each in (kit, twin):
+                if isinstance(move, int):
+                    each.clock.now += move
+                elif move is None:
+                    await each.dispatched()
+                    assert each.sender.duplicates is not None
+                    each.sender.duplicates.begin_anew()
+            if isinstance(move, tuple):
+                key, topic, times = move
+                message = request(topic, queue_id=1, properties={"UNIQ_KEY": key}, reconsume_times=times)
+                answer = core.answer(message, peer_host(PEERS[0]).packed) or python_way(kit, message, PEERS[0])
+                assert answer == python_way(twin, message, PEERS[0])
+            assert known_copies(kit) == known_copies(twin)
+        assert changed_by_sends(kit) == changed_by_sends(twin)
+
+
+def known_copies(kit: Kit) -> object:
+    window = kit.sender.duplicates
+    assert window is not None
+    return dict(window.stored), list(window.order), window.recognized
 
 
 async def test_a_store_with_an_address_of_ipv6(tmp_path: Path) -> None:
