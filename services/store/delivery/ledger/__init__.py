@@ -7,8 +7,8 @@
 * `starts`: where a group begins in a topic
 * `cursors`: commits and resets
 * `durable_cursors`: which cursors may be told outside
-* `kept_positions`: where they stand, as facts
-* `offset_files`: those files on disk
+* `kept_positions`: where services of the master stand in the broker's own queues, as facts
+* `offset_files`: consumerOffset.json and delayOffset.json on disk
 * `deletions`: groups and topics that were deleted
 * `unconsumed`: files that are kept for groups
 * `ways`: in which ways groups consume, and resets from outside
