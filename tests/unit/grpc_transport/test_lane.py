@@ -305,6 +305,15 @@ def test_a_held_call_ends_in_every_way() -> None:
         assert compare([GREETING, HELD_CALLS, answer_one, happens, answer_one, answer_one], Limits()) == 3
 
 
+def test_a_held_call_whose_metadata_cannot_be_read_harms_nobody() -> None:
+    """Nobody asks for it: the call is held and answered as any other, and so are those beside it."""
+    odd = HEAD + Literal(b"x-bin", b"A").encode()
+    blocks = ((1, HEAD), (3, odd), (5, HEAD))
+    said = [headers(at, block) + data(at, message(b"later"), end=True) for at, block in blocks]
+    assert compare([GREETING, b"".join(said), answer_one, answer_one, answer_one], Limits()) == 3
+    assert compare([GREETING, *said, answer_one, answer_one, answer_one], Limits()) == 3
+
+
 @pytest.mark.parametrize("timeouts", [b"1500 1500 1500", b"1300 1400 1500", b"1500 1400 1300", b"1300 1500 1400"])
 @pytest.mark.parametrize("apart", list(product([False, True], repeat=3)))
 def test_deadlines_that_pass_in_the_same_turn(apart: tuple[bool, ...], timeouts: bytes) -> None:

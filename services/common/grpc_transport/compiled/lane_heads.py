@@ -36,25 +36,21 @@ class LaneHeads:
 
     @cython.cfunc
     def metadata(self, head: bytes) -> object:
-        """What the caller has sent along."""
-        self._look(head)
+        """What the caller has sent along. Raises CallFailure."""
+        if self._viewed is not head:
+            self._metadata = self._view(head).metadata
+            self._viewed = head
         return self._metadata
 
     @cython.cfunc
     def timeout(self, head: bytes) -> object:
-        """Seconds that the call has; None: as many as it takes."""
-        self._look(head)
+        """Seconds that the call has; None: as many as it takes. It is there where the metadata cannot be read, too."""
+        if self._timed is not head:
+            self._timeout = self._view(head).timeout
+            self._timed = head
         return self._timeout
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def _is_last(self, block: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.bint:
         return PyBytes_GET_SIZE(self._block) == size and not memcmp(PyBytes_AS_STRING(self._block), block, size)
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _look(self, head: bytes) -> cython.int:
-        if self._viewed is not head:
-            view: object = self._view(head)
-            self._metadata, self._timeout, self._viewed = view.metadata, view.timeout, head
-        return 1
