@@ -19,7 +19,6 @@ from tandemmq.common.grpc_transport import HELD, CallFailure, DirectCall, HeldCa
 from tandemmq.gateway import questions
 from tandemmq.gateway.cluster import BrokerCluster
 from tandemmq.gateway.questions import Answer, Question
-from tandemmq.gateway.remote_broker import RemoteBroker
 from tandemmq.store.delivery.port import Outcome
 from tandemmq.store.fronts.rocketmq5.acks import AckCore, Acks
 from tandemmq.store.fronts.rocketmq5.caller import caller_of
@@ -69,7 +68,7 @@ class PassedAcknowledgements:
         except (TandemError, CallFailure, DecodeError):
             return None
         name = tokens[0][0]
-        if not has_room(self._cluster.brokers[name]) or any(broker != name for broker, _ in tokens):
+        if self._cluster.brokers[name].link_with_room is None or any(broker != name for broker, _ in tokens):
             return None
         if not self._turn:
             asyncio.get_running_loop().call_soon(self._end_turn)
@@ -90,8 +89,8 @@ class PassedAcknowledgements:
             self._ask(asked, some)
 
     def _ask(self, asked: HandlesAt, calls: Sequence[PassedAck]) -> None:
-        link = self._cluster.brokers[asked.broker].link
-        if link is None or not link.has_room:
+        link = self._cluster.brokers[asked.broker].link_with_room
+        if link is None:
             hand_over(calls)
             return
         handles = [own for held in calls for own in held.own]
@@ -110,11 +109,6 @@ class PassedAcknowledgements:
             data, outcome = acks.answered(list(each))
             self._times.called("AckMessage", outcome, now - begun)
             call.answer_later(data)
-
-
-def has_room(broker: RemoteBroker) -> bool:
-    """Whether a broker is linked, and takes more questions."""
-    return broker.link is not None and broker.link.has_room
 
 
 def hand_over(calls: Sequence[PassedAck]) -> None:

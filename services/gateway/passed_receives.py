@@ -72,8 +72,8 @@ class PassedReceives:
         if known is None or begun < known.plain.later or not call.has_room or self._cluster.stopping:
             return None
         broker = self._broker(known)
-        link = None if broker is None else broker.link
-        if broker is None or link is None or not link.has_room:
+        link = None if broker is None else broker.link_with_room
+        if broker is None or link is None:
             return None
         held = PassedReceive(call, message, begun, known)
         link.pass_on(Question(receive=known.asked), partial(self._heard, held, broker, link))

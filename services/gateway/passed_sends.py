@@ -64,8 +64,8 @@ class PassedSends:
     def choose(self, key: bytes) -> HeldCore | None:
         """See `PassedWay`; as `BrokerCluster` chooses."""
         brokers = self.cluster.brokers
-        link = brokers[chosen(key.decode(), brokers)].link
-        held = None if link is None or not link.has_room else link.held
+        link = brokers[chosen(key.decode(), brokers)].link_with_room
+        held = None if link is None else link.held
         return held.core if isinstance(held, PassedCalls) else None
 
     def good_times(self) -> Distribution:

@@ -91,6 +91,11 @@ class RemoteBroker:
                 await self._task
 
     @property
+    def link_with_room(self) -> BrokerLink | None:
+        """The link, where there is one that takes more questions."""
+        return self.link if self.link is not None and self.link.has_room else None
+
+    @property
     def there(self) -> bool:
         """Whether it is linked, or was a moment ago: then it is worth waiting for."""
         return self.was_there(PATIENCE_SECONDS)

@@ -5,7 +5,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tandemmq.cli.talk.failures import WrongUsage
-from tandemmq.cli.talk.moments import parse_duration
+from tandemmq.cli.talk.moments import parse_duration, show_duration
 
 if TYPE_CHECKING:
     from tandemmq.metadata.v1.metadata_pb2 import SubscriptionGroupConfig
@@ -56,14 +56,7 @@ def in_words(config: "SubscriptionGroupConfig") -> str:
         policy = json.loads(config.other_json or "{}").get(_KEY) or {}
         if policy.get("type") == "EXPONENTIAL":
             grows = {"initial": 5_000, "max": 7_200_000, "multiplier": 2} | policy.get("exponentialRetryPolicy", {})
-            return f"{_shown(grows['initial'])}..{_shown(grows['max'])}*{grows['multiplier']}"
-        return ",".join(_shown(one) for one in policy.get("customizedRetryPolicy", {}).get("next", []))
+            return f"{show_duration(grows['initial'])}..{show_duration(grows['max'])}*{grows['multiplier']}"
+        return ",".join(show_duration(one) for one in policy.get("customizedRetryPolicy", {}).get("next", []))
     except (ValueError, TypeError, AttributeError):
         return "not understood: the default is used"
-
-
-def _shown(milliseconds: int) -> str:
-    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)):
-        if milliseconds and milliseconds % size == 0:
-            return f"{milliseconds // size}{unit}"
-    return f"{milliseconds}ms"

@@ -58,6 +58,14 @@ def parse_duration(text: str) -> int:
     raise BadMoment(f"{text!r} is no duration; write it as 250ms, 10s, 5m, 1.5h, 2d")
 
 
+def show_duration(milliseconds: int) -> str:
+    """The same duration as `parse_duration` takes it, in the largest unit that shows all of it."""
+    for unit, size in reversed(_UNITS_MS.items()):
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
+
+
 def show_moment(milliseconds: int) -> str:
     """Local time to the millisecond, `2026-01-31 12:00:00.123`; `-` for none, a number behind the year 9999."""
     if milliseconds <= 0:
