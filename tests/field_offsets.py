@@ -1,22 +1,24 @@
 """Finding code that knows a layout of bytes: code that takes a field at a number of its own out of some."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+from tests.assertions import dotted
 
 _KERNEL_LOADS = {"byte_at", "short_at", "int_at", "long_at", "put_byte", "put_short", "put_int", "put_long"}
 
 
-def field_offsets(source: str) -> list[int]:
-    """Lines that know a layout.
+def field_offsets(nodes: Iterable[ast.AST]) -> list[int]:
+    """Lines that know a layout, of all the nodes of a module's syntax tree.
 
     They import `struct`; make a number of a slice; make a `slice`, or a NumPy type of several fields; load at an
     address plus a number in a kernel; or cut at a number what lies mapped, or between two places so far apart.
     """
-    return sorted({node.lineno for node in _knowing(ast.parse(source))})
+    return sorted({node.lineno for node in _knowing(nodes)})
 
 
-def _knowing(tree: ast.AST) -> Iterator[ast.stmt | ast.expr]:
-    for node in ast.walk(tree):
+def _knowing(nodes: Iterable[ast.AST]) -> Iterator[ast.stmt | ast.expr]:
+    for node in nodes:
         imports_struct = (isinstance(node, ast.Import) and any(one.name == "struct" for one in node.names)) or (
             isinstance(node, ast.ImportFrom) and node.module == "struct"
         )
@@ -28,7 +30,7 @@ def _knowing(tree: ast.AST) -> Iterator[ast.stmt | ast.expr]:
 
 
 def _takes_a_field(call: ast.Call) -> bool:
-    called = ast.unparse(call.func)
+    called = dotted(call.func)
     first = call.args[0] if call.args else None
     if called == "int.from_bytes":
         return isinstance(first, ast.Subscript) and not isinstance(first.slice, ast.Constant)

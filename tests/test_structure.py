@@ -1,6 +1,7 @@
 """The house rules, executed: who imports whom, how long things may get, what must be said, what must not be there."""
 
 import ast
+import gc
 import importlib
 import json
 import re
@@ -45,8 +46,11 @@ pytestmark = pytest.mark.xdist_group("structure")
 
 @pytest.fixture(scope="module", autouse=True)
 def _trees_are_forgotten() -> Iterator[None]:
+    gc.disable()  # it would go through millions of nodes again and again, none of which it could throw away
     yield
+    gc.enable()
     tree_of.cache_clear()
+    nodes_of.cache_clear()
 
 
 def is_generated(path: Path) -> bool:
@@ -57,6 +61,12 @@ def is_generated(path: Path) -> bool:
 def tree_of(path: Path) -> ast.Module:
     """A file's syntax tree. Most tests here want it: all of them take 400 MB, and seconds to make."""
     return ast.parse(path.read_text())
+
+
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """All nodes of a file's syntax tree: to walk it takes as long as to make it."""
+    return list(ast.walk(tree_of(path)))
 
 
 def sources(*roots: str) -> list[Path]:
@@ -78,8 +88,8 @@ def tracked_files() -> list[Path]:
     return [path for path in paths if path.is_file() and not path.is_symlink()]
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -93,12 +103,14 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return lines
 
 
+@pytest.mark.slow  # `make lint` looks too, and `make test` begins with it
 def test_imports_go_one_way() -> None:
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-logo", "--no-cache"]
     outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
 
 
+@pytest.mark.slow  # `make lint` looks too, and `make test` begins with it
 def test_generated_code_is_fresh() -> None:
     command = [sys.executable, "tools/generate_protos.py", "--check"]
     outcome = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
@@ -118,7 +130,7 @@ def test_functions_fit_a_screen() -> None:
     long = {
         f"{name_of(path)}:{function.name}": body_lines(function)
         for path in sources("services", "spark", "tools", "bench")
-        for function in functions(tree_of(path))
+        for function in functions(path)
         if body_lines(function) > FUNCTION_LINES_MAX
     }
     unexcused = {name: lines for name, lines in long.items() if name not in LONG_FUNCTIONS}
@@ -130,7 +142,7 @@ def test_names_of_classes_are_unique() -> None:
     """Who searches for a name finds one class. Private classes, known in one file, may be called as they like."""
     places: dict[str, list[str]] = {}
     for path in sources("services", "spark", "tools", "bench"):
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(name_of(path))
     twice = {name: found for name, found in places.items() if len(found) > 1}
@@ -223,7 +235,7 @@ def test_only_format_knows_where_fields_are() -> None:
 
     The compiled core is translated to C and has offsets in its code; its records are compared with those of Python.
     """
-    lines = {name_of(path): field_offsets(path.read_text()) for path in sources("services", "spark")}
+    lines = {name_of(path): field_offsets(nodes_of(path)) for path in sources("services", "spark")}
     knowing = {path: found for path, found in lines.items() if found}
     elsewhere = {
         path: found for path, found in knowing.items() if not path.startswith(HOME_OF_RECORDS) and home_of(path) is None
@@ -249,12 +261,12 @@ def test_only_format_knows_where_fields_are() -> None:
     ],
 )
 def test_code_that_knows_a_field_is_found(line: str) -> None:
-    assert field_offsets(line) == [1]
+    assert field_offsets(ast.walk(ast.parse(line))) == [1]
 
 
 def test_code_that_names_what_it_reads_is_no_finding() -> None:
     lines = ["size_at(file.map, at)", "units[at * UNIT_SIZE : stop * UNIT_SIZE]", "file.map[begin:end]", "row[:2]"]
-    assert field_offsets("\n".join(lines)) == []
+    assert field_offsets(ast.walk(ast.parse("\n".join(lines)))) == []
 
 
 FORBIDDEN_TEXT = {
@@ -285,7 +297,7 @@ def test_processes_are_started_without_code_between_fork_and_exec() -> None:
     found = [
         f"{name_of(path)}:{node.value.lineno}"
         for path in [*sources("services"), *sources("spark")]
-        for node in ast.walk(tree_of(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.keyword) and node.arg == "preexec_fn"
     ]
     assert not found
@@ -380,9 +392,9 @@ def is_slots(target: ast.expr) -> bool:
     return isinstance(target, ast.Name) and target.id == "__slots__"
 
 
-def names_of_ours(tree: ast.AST) -> Iterator[str]:
+def names_of_ours(path: Path) -> Iterator[str]:
     """What a module defines itself: functions, classes, variables, attributes, slots."""
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -393,9 +405,9 @@ def names_of_ours(tree: ast.AST) -> Iterator[str]:
             yield from ast.literal_eval(node.value)
 
 
-def names_of_others(tree: ast.AST) -> Iterator[str]:
+def names_of_others(path: Path) -> Iterator[str]:
     """Private names that a module takes from an object or a module outside."""
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.Attribute):
             yield node.attr
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BY_NAME:
@@ -411,9 +423,9 @@ def test_private_names_of_libraries_are_in_their_table() -> None:
     text = (REPOSITORY / "docs" / "CONTRIBUTING.md").read_text().partition(PRIVATE_TABLE)[2].partition("\n## ")[0]
     rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| `")]
     listed = {part for row in rows for name in re.findall("`(.*?)`", row[0]) for part in name.split(".")}
-    trees = {path: tree_of(path) for path in sources("services", "spark", "tools", "bench")}
-    ours = {name for tree in trees.values() for name in names_of_ours(tree)}
-    used = {(name_of(path), name) for path, tree in trees.items() for name in names_of_others(tree) if is_private(name)}
+    paths = sources("services", "spark", "tools", "bench")
+    ours = {name for path in paths for name in names_of_ours(path)}
+    used = {(name_of(path), name) for path in paths for name in names_of_others(path) if is_private(name)}
     assert len(rows) > 5, "the table is not found"
     assert not {(path, name) for path, name in used if name not in ours | listed}
     for row in rows:

@@ -16,7 +16,7 @@ from tests.console.screen import PAGES, Screen, screen
 from tests.faults.pair import Pair
 from tests.faults.pair_process import free_port, until
 
-pytestmark = pytest.mark.xdist_group("console")
+pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.slow]
 
 FIRST_PAGE_BYTES = 100_000
 
@@ -149,7 +149,6 @@ def test_refreshing_disturbs_nobody(window: Screen) -> None:
     expect(window.page.get_by_role("dialog")).to_have_count(0)
 
 
-@pytest.mark.slow
 def test_back_closes_a_dialog_and_leaves_the_page(window: Screen) -> None:
     window.open("topics")
     window.open("topics/orders")
@@ -165,7 +164,6 @@ def test_back_closes_a_dialog_and_leaves_the_page(window: Screen) -> None:
     window.heading("Topics")
 
 
-@pytest.mark.slow
 def test_signing_in_and_what_viewers_do_not_see(browser: Browser, closed: AdminProcess, access_file: Path) -> None:
     url = str(closed.event("console")["url"])
     with screen(browser, url) as window:
@@ -208,7 +206,6 @@ def test_signing_in_and_what_viewers_do_not_see(browser: Browser, closed: AdminP
         assert not window.complaints
 
 
-@pytest.mark.slow
 def test_a_server_that_is_away_is_told_and_comes_back(browser: Browser, pair: Pair, own_directory: Path) -> None:
     port = free_port()
     admin = AdminProcess(own_directory, {"alpha": pair.master, "beta": pair.slave}, console_port=port)

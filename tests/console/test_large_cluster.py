@@ -18,7 +18,7 @@ from tests.console.screen import Screen, screen
 from tests.faults.pair import Node
 from tests.faults.pair_process import until
 
-pytestmark = pytest.mark.xdist_group("console")
+pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.slow]
 
 WIDTHS = (1280, 390)
 WRITTEN = 70

@@ -15,7 +15,7 @@ from tests.console.screen import Screen, screen
 from tests.faults.pair import Pair
 from tests.faults.pair_process import until
 
-pytestmark = pytest.mark.xdist_group("console")
+pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.slow]
 
 SECRETS = {"alice": "wonder", "vera": "glass"}
 
@@ -34,7 +34,6 @@ def _confirm(window: Screen, name: str, button: str) -> None:
     confirm.click()
 
 
-@pytest.mark.slow
 def test_a_slave_is_promoted_and_the_old_master_follows_and_begins_anew(
     browser: Browser, tmp_path: Path, own_directory: Path
 ) -> None:

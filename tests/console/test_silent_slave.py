@@ -16,6 +16,7 @@ from tests.faults.pair_process import until
 pytestmark = pytest.mark.xdist_group("console")
 
 
+@pytest.mark.slow
 def test_an_idle_link_is_amber_while_its_slave_is_stopped(
     browser: Browser, tmp_path: Path, own_directory: Path
 ) -> None:

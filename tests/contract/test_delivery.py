@@ -341,6 +341,7 @@ def test_heartbeats(delivery: DeliveryStub) -> None:
         assert refusal(delivery.Heartbeat, wrong)[:2] == ILLEGAL
 
 
+@pytest.mark.slow
 def test_a_producer_is_asked_how_its_transaction_has_ended(
     transport: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

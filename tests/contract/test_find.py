@@ -130,6 +130,7 @@ def test_bad_offsets(client: StoreClient, stub: StoreStub) -> None:
         stub.GetOffsets(GetOffsetsRequest(topic="bad-offsets", timestamp=-1))
 
 
+@pytest.mark.slow
 def test_queues_are_listed_also_after_a_restart(own_store: StoreProcess) -> None:
     with own_store.client() as client:
         client.send("b", b"", queue_id=3)

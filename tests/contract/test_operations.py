@@ -191,6 +191,7 @@ def test_a_topic_that_is_made_can_be_used_at_once(
     assert '"message.type":"FIFO"' in file.replace(" ", "")
 
 
+@pytest.mark.slow
 def test_a_group_that_is_made_counts_at_once_and_after_a_restart(tmp_path_factory: pytest.TempPathFactory) -> None:
     directory = tmp_path_factory.mktemp("made") / "store"
     config = metadata_pb2.SubscriptionGroupConfig(name="twice", retry_max_times=1, consume_message_orderly=True)

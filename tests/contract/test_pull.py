@@ -158,6 +158,7 @@ def test_a_long_poll_without_news(client: StoreClient) -> None:
     assert client.pull("quiet", 0, 5, wait_seconds=60).status == "OFFSET_OVERFLOW_BADLY", "at once"
 
 
+@pytest.mark.slow
 def test_a_long_poll_ends_when_the_store_stops(own_store: StoreProcess) -> None:
     with own_store.client() as client, ThreadPoolExecutor(1) as aside:
         client.send("stopped", b"", queue_id=0)

@@ -167,6 +167,7 @@ def test_bad_streams(client: StoreClient, stub: StoreStub, name: str) -> None:
     assert status
 
 
+@pytest.mark.slow
 def test_streams_end_when_the_store_stops(own_store: StoreProcess) -> None:
     with own_store.client() as client:
         client.send("ended", b"0", queue_id=0)

@@ -164,6 +164,7 @@ def test_what_is_not_acknowledged_comes_again_in_the_same_stream(client: StoreCl
     assert list(call) == []
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_left_keeps_nothing_for_itself(own_store: StoreProcess) -> None:
     """Streams that wait with credit are cancelled: what comes afterwards goes to others, within a second."""
     with own_store.client() as client, own_store.delivery() as delivery:

@@ -162,6 +162,7 @@ async def test_replica_bytes_by_message_and_by_staging_file(tmp_path: Path) -> N
     assert b"".join(path.read_bytes() for path in sorted((root / "commitlog").iterdir()))[: len(log)] == log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("message", "code", "words"),
     [
@@ -182,6 +183,7 @@ def test_bytes_that_cannot_be_are_refused(tmp_path: Path, message: wire.ReplicaB
         assert (ack.taken_offset, ack.max_offset) == (3, 0), "half a record is taken, and not acknowledged"
 
 
+@pytest.mark.slow
 def test_roles_change_while_the_store_runs(tmp_path: Path) -> None:
     root = tmp_path / "store"
     with started(root, "SLAVE") as (store, stub), store.client() as client:

@@ -24,6 +24,7 @@ GOOD_BATCH = EncodedBatch(
 )
 
 
+@pytest.mark.slow
 def test_messages_and_batches_of_several_topics_survive_a_kill(own_store: StoreProcess) -> None:
     request = SendBatchRequest(
         messages=[Message(topic="a", body=b"a%d" % n, queue_id=n % 2) for n in range(4)]
@@ -189,6 +190,7 @@ def test_a_stream_that_is_cancelled_leaves_the_store_in_order(stub: StoreStub, c
     assert client.send("cancelled", b"after", queue_id=0).queue_offset > seen
 
 
+@pytest.mark.slow
 def test_a_stream_ends_when_the_store_stops_and_what_was_answered_is_there(own_store: StoreProcess) -> None:
     answered: list[int] = []
     stopping = threading.Thread(target=own_store.stop)

@@ -110,6 +110,7 @@ def start_fails(store: StoreProcess) -> str:
     return said
 
 
+@pytest.mark.slow
 def test_a_second_store_on_the_same_directory_leaves_it_alone(own_store: StoreProcess, tmp_path: Path) -> None:
     with own_store.client() as client:
         client.send("mine", b"x", queue_id=0)
@@ -120,6 +121,7 @@ def test_a_second_store_on_the_same_directory_leaves_it_alone(own_store: StorePr
         assert len(client.pull("mine", 0, 0).records) == 2
 
 
+@pytest.mark.slow
 def test_files_of_another_size(own_store: StoreProcess) -> None:
     own_store.stop()
     own_store.settings["mapped_file_size_commit_log"] = 256 * 1024
@@ -129,6 +131,7 @@ def test_files_of_another_size(own_store: StoreProcess) -> None:
     own_store.start()
 
 
+@pytest.mark.slow
 def test_a_foreign_file(own_store: StoreProcess) -> None:
     own_store.stop()
     foreign = own_store.directory / "commitlog" / "notes.txt"
@@ -137,6 +140,7 @@ def test_a_foreign_file(own_store: StoreProcess) -> None:
     assert foreign.read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_an_unreadable_topic_table_is_not_an_empty_one(own_store: StoreProcess) -> None:
     with own_store.client() as client:
         client.send("first", b"")
@@ -167,12 +171,14 @@ def test_a_bad_setting_says_what_is_allowed(tmp_path: Path) -> None:
     assert "ASYNC_FLUSH, SYNC_FLUSH" in said
 
 
+@pytest.mark.slow
 def test_nobody_answers(own_store: StoreProcess) -> None:
     own_store.stop()
     with own_store.client() as client, pytest.raises(StoreUnreachable):
         client.send("nobody", b"")
 
 
+@pytest.mark.slow
 def test_a_clean_stop_leaves_no_abort_file(own_store: StoreProcess) -> None:
     assert (own_store.directory / "abort").exists()
     assert own_store.stop() == 0

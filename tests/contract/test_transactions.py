@@ -77,6 +77,7 @@ def test_transactions_survive(own_store: StoreProcess, number: signal.Signals) -
     assert "rocketmq_half_messages{" not in "\n".join(own_store.scrape())
 
 
+@pytest.mark.slow
 def test_metrics_of_transactions(own_store: StoreProcess) -> None:
     with own_store.client() as client, delivery(own_store) as stub:
         keys = [client.send("t", b"x", properties=HALF).unique_key for _ in range(4)]

@@ -9,6 +9,8 @@ import re
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tandemmq.store.log.message_store import MessageStore
 from tests.faults.checker import Ack, Checker
 from tests.faults.harness import (
@@ -65,6 +67,7 @@ WALL_CLOCK = {
 """Who tells people, records or versions what time it is. Nothing else may depend on a clock that can be set."""
 
 
+@pytest.mark.slow
 async def test_nothing_is_lost_and_no_store_time_goes_back(tmp_path: Path) -> None:
     chance, clock, checker = random.Random(SEED), HandClock(), Checker()
     root = tmp_path / "0"

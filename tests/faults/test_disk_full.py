@@ -89,6 +89,7 @@ async def test_sends_are_refused_while_the_disk_is_full_and_go_on_after(
     await everything_is_there(small_disk / "store", len(acked))
 
 
+@pytest.mark.slow
 @pytest.mark.root
 @pytest.mark.timeout(300)
 async def test_a_store_that_was_full_when_it_stopped_opens_again(small_disk: Path) -> None:

@@ -35,6 +35,7 @@ async def test_whatever_is_missing_is_told(tmp_path: Path) -> None:
     assert min(told["served"], told["refused"]) > 10
 
 
+@pytest.mark.slow
 def test_a_volume_that_is_not_mounted(tmp_path: Path) -> None:
     """The service ends with the reason, and makes nothing in the empty mount point."""
     store = StoreProcess(tmp_path / "data")
@@ -183,6 +184,7 @@ async def test_inspect_names_what_is_missing(tmp_path: Path) -> None:
     assert [problem for problem in found.problems if "log files are missing" in problem]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["last", "log"])
 def test_the_command_says_what_is_lost_and_does_it_when_told(part: str, tmp_path: Path) -> None:
     original = asyncio.run(missing.build(tmp_path / "data", 6, clean=True))

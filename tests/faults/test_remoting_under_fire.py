@@ -23,6 +23,7 @@ PER_CONNECTION = 24 << 10
 PATIENCE = 120.0
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("at", ["store", *in_campaigns("names")])
 def test_strangers_hurt_nobody_else(at: str, tmp_path: Path) -> None:

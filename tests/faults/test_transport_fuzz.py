@@ -70,6 +70,7 @@ SIZES = "wrong size|ends inside a frame"
 """What is said of a frame that is shorter than it should be, or than it says, by what was in it."""
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("transport", "fault"), [(Fragile, "KeyError"), (Leaking, "held"), (Talkative, SIZES)])
 def test_the_fuzzer_finds_planted_faults(
@@ -108,6 +109,7 @@ def test_the_same_number_gives_the_same_input() -> None:
     assert [Mutator(SEED + 1).make(number) for number in range(200)] != first
 
 
+@pytest.mark.slow
 def test_inputs_reach_what_they_are_meant_for() -> None:
     """Not all of them die at the door: calls are made, answered and reset, and connections fail in many ways."""
     mutator = Mutator(SEED)

@@ -265,6 +265,7 @@ async def test_t08_exact_times_find_every_key(tmp_path: Path) -> None:
     await store.close()
 
 
+@pytest.mark.slow
 async def test_t10_units_that_were_never_synced_are_made_again(tmp_path: Path) -> None:
     """Power goes before any unit or checkpoint was synced; the log was."""
     chance = random.Random(SEED)
@@ -287,6 +288,7 @@ async def test_t10_units_that_were_never_synced_are_made_again(tmp_path: Path) -
         await everything_is_there(tmp_path / f"{number}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clean", [True, False], ids=["clean", "crashed"])
 @pytest.mark.parametrize("manifest", [True, False], ids=["manifest", "no manifest"])
 async def test_t11_one_lost_queue_is_rebuilt_while_others_are_whole(
@@ -471,6 +473,7 @@ async def test_t24_names_are_durable_before_anything_is_acknowledged(tmp_path: P
     disk.forget()
 
 
+@pytest.mark.slow
 async def test_t27_old_files_are_verified_when_asked_for(tmp_path: Path) -> None:
     root = tmp_path / "store"
     async with opened(root) as store:

@@ -103,6 +103,7 @@ class CutDisk(PowerDisk):
         self.take_image()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", [0, *in_campaigns(*range(1, 12))])
 async def test_a_power_cut_at_any_sync_of_a_checkpoint_loses_nothing(tmp_path: Path, turn: int) -> None:
     """The manifest never claims a file whose name may be lost: no start has to rebuild a queue."""
@@ -153,6 +154,7 @@ async def test_names_that_a_killed_process_left_are_synced_too(tmp_path: Path) -
     disk.forget()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", ["gone", "empty"])
 @pytest.mark.parametrize("manifest", [True, False], ids=["manifest", "no manifest"])
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ def test_two_nodes_with_access_files_replicate_and_change_roles(tmp_path: Path) 
         pair.close()
 
 
+@pytest.mark.slow
 def test_a_service_without_credentials_says_so(tmp_path: Path) -> None:
     access = tmp_path / "access.toml"
     access.write_text(access_text())

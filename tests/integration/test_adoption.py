@@ -83,6 +83,7 @@ async def test_the_asyncio_client_asks_the_same(tmp_path: Path) -> None:
             assert (await client.log()).root == str(store.directory)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_clients_notice_nothing(store: StoreProcess) -> None:
     with store.client() as client:
@@ -157,6 +158,7 @@ def test_a_refusal_says_why(store: StoreProcess, name: str, code: grpc.StatusCod
     assert name in (error.details() or "")
 
 
+@pytest.mark.slow
 def test_killed_behind_an_adoption_and_started_again(store: StoreProcess) -> None:
     with store.client() as client:
         fill(client, 0, 1_000)

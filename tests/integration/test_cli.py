@@ -211,6 +211,7 @@ def test_send_a_file_where_no_store_is_says_that_nothing_was_acknowledged(tmp_pa
     assert refused.err.splitlines()[0] == "No message was acknowledged."
 
 
+@pytest.mark.slow
 def test_recall_takes_back_what_waits_for_its_time(store: RunningStore) -> None:
     (sent,) = store("send", "reminders", "later", "--delay", "1h", "--json").lines
     recalled = store("recall", "reminders", sent["recall_handle"], "--json")
@@ -570,6 +571,7 @@ def test_the_version() -> None:
 # -- what the README shows --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_python_example_of_the_readme(store: RunningStore) -> None:
     readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
     program = readme.partition("```python\n")[2].partition("```")[0]

@@ -60,6 +60,7 @@ def check_usable(store: str, topic: dict[str, Any], group: dict[str, Any]) -> No
         assert b"first" in dead.record
 
 
+@pytest.mark.slow
 def test_at_a_store_alone(tandem: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No admin and no metasync: the store whose address commands know makes them itself."""
     with StoreProcess(tmp_path / "store", broker_name="alone") as store:

@@ -405,6 +405,7 @@ async def test_bench_measures_each_call_once_whatever_the_time() -> None:
     assert (len(sent), measure.calls, measure.messages) == (3, 3, 30)
 
 
+@pytest.mark.slow
 def test_bench_measures_what_runs(tandem: Tandem) -> None:
     measures = tandem("bench", "--seconds", "0.2", "--size", "100", "--clients", "20", "--json").document["measures"]
     assert [one["messages"] > 0 for one in measures] == [True] * 4

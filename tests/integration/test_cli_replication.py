@@ -45,6 +45,7 @@ def words_of(process: "subprocess.Popen[str]", lines: int) -> str:
 # -- the services -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -114,6 +115,7 @@ def test_a_misspelt_setting_is_one_line(name: str, tmp_path: Path) -> None:
     assert len(refused.err.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "of_its_own"), [("store", "flushDiskType"), ("replicator", "haSlaveAck"), ("metasync", "metasyncInterval")]
 )
@@ -146,6 +148,7 @@ def test_an_address_that_is_none(address: str) -> None:
     assert "is no address of a replicator" in refused.err
 
 
+@pytest.mark.slow
 def test_a_store_is_no_replicator(tmp_path: Path) -> None:
     running = RunningStore(tmp_path / "store", "internalPort=0")
     try:
@@ -161,6 +164,7 @@ def test_the_address_comes_from_the_environment_too() -> None:
     assert "127.0.0.1:2" in refused.err
 
 
+@pytest.mark.slow
 def test_a_master_is_not_promoted_and_nothing_changes(tmp_path: Path) -> None:
     internal = free_port()
     running = RunningStore(tmp_path, f"internalPort={internal}")

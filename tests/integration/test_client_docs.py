@@ -42,6 +42,7 @@ def test_the_programs_print_what_the_page_says(tmp_path: Path) -> None:
         assert len(found) == 6
 
 
+@pytest.mark.slow
 def test_the_program_that_sends_for_later(tmp_path: Path) -> None:
     with StoreProcess(tmp_path / "store") as store:
         ((program, said),) = (one for one in programs(store.address) if LATER in one[0])

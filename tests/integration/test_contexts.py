@@ -41,6 +41,7 @@ def add(name: str, *options: str) -> Outcome:
     return tandem("context", "add", name, *options)
 
 
+@pytest.mark.slow
 def test_the_first_one_is_used_and_another_can_be(file: Path) -> None:
     assert "used from now on" in add("here", "--server", "127.0.0.1:8081").out
     added = add("prod", "--server", "a:8081,b:8081", "--user", "ann", "--secret-file", "ann.secret", "--json").document
@@ -75,6 +76,7 @@ def test_a_file_that_is_none_is_said_to_be_none_and_left_alone(file: Path) -> No
     assert tandem("context", "--help").code == 0
 
 
+@pytest.mark.slow
 def test_a_command_goes_where_the_context_says(file: Path) -> None:
     add("gone", "--server", "127.0.0.1:1")
     assert "no store answers at 127.0.0.1:1" in tandem("offsets").err
@@ -86,6 +88,7 @@ def test_a_command_goes_where_the_context_says(file: Path) -> None:
     assert not {"127.0.0.1:1;", "127.0.0.1:5;"} & set(usual.err.split())  # at the usual address there may be a store
 
 
+@pytest.mark.slow
 def test_what_is_typed_wins_over_the_environment(file: Path) -> None:
     add("gone", "--server", "127.0.0.1:1")
     of_another = {"TANDEM_ADDRESS": "127.0.0.1:3"}
@@ -141,6 +144,7 @@ WAYS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_a_secret_of_a_context_goes_to_its_hosts_only(
     file: Path, tmp_path: Path, listening: tuple[str, Listener], way: tuple[str, ...]
@@ -270,6 +274,7 @@ def test_an_admin_is_looked_for_beside_the_store_and_at_the_usual_port() -> None
     assert list(candidates("h:9081", "store", "replicator")) == ["h:9084"]
 
 
+@pytest.mark.slow
 def test_what_another_cluster_has_at_the_usual_port_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     from tandemmq.admin.v1 import admin_pb2
 

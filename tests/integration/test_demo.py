@@ -174,6 +174,7 @@ def processes_of(directory: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("taken_by", ["commitlog", "master/commitlog"])
 def test_the_demo_works_beside_what_store_and_up_have_left(
     taken_by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -243,6 +244,7 @@ def test_a_machine_without_texts_is_told_so(tmp_path: Path) -> None:
         gather(5, tmp_path / "no status", library(tmp_path / "lib"))
 
 
+@pytest.mark.slow
 def test_this_machine_has_enough() -> None:
     items = gather(5_000).items
     assert len(items) >= 5_000

@@ -13,6 +13,7 @@ DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 OF_A_NODE = ("store", "replicator", "metasync")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "service"),
     [

@@ -46,6 +46,7 @@ def test_an_example(store: StoreProcess, name: str) -> None:
     assert sorted(ran.stdout.splitlines()) == sorted(SAID[name])
 
 
+@pytest.mark.slow
 def test_the_worker_goes_on_over_a_kill_of_the_store(store: StoreProcess) -> None:
     command = [sys.executable, str(EXAMPLES / BY_ITSELF)]
     with store, Producer(store.address, keep_trying=60) as producer:

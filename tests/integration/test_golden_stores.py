@@ -223,6 +223,7 @@ def test_a_store_that_the_real_broker_recovered_opens_too(set_name: str, tmp_pat
     with_store(root, check)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", [VARIANTS[0], *in_campaigns(*VARIANTS[1:])])
 def test_a_damaged_store_has_at_least_what_the_real_broker_recovered(variant: str, tmp_path: Path) -> None:
     """Each damaged copy: what RocketMQ still answered, we answer, and every message that is readable is in its

@@ -97,6 +97,7 @@ def test_it_is_small_and_for_any_machine(sdist: Path, wheel: Path, python: Path)
     assert others == {"tandemmq", "grpcio", "protobuf", "typing_extensions"}
 
 
+@pytest.mark.slow
 def test_its_client_sends_and_consumes(python: Path) -> None:
     with TemporaryBroker() as broker:
         assert run(python, "-c", PROGRAM, broker.address).stdout == "two teas tea\n"

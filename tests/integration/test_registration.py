@@ -59,6 +59,7 @@ def test_the_topic_of_traces_is_there_although_topics_are_not_made_by_sending(tm
                 client.send("others", 0, b"", b"")
 
 
+@pytest.mark.slow
 def test_a_groups_retry_topic_has_a_route_when_its_first_heartbeat_is_answered(tmp_path: Path) -> None:
     """Clients ask for it at once, and then not again for half a minute."""
     with NamesProcess(tmp_path / "names") as names, store_under(tmp_path / "store", names) as store:
@@ -103,6 +104,7 @@ def test_tools_find_the_brokers_of_a_cluster_where_sends_make_no_topics(tmp_path
         assert one.route("TBW102") is None
 
 
+@pytest.mark.slow
 def test_a_killed_store_is_gone_at_once(tmp_path: Path) -> None:
     with NamesProcess(tmp_path / "one") as one, store_under(tmp_path / "store", one) as store:
         one.until_route("TBW102", {"ours": {"0": address_of(store)}})
@@ -235,6 +237,7 @@ async def test_a_name_server_that_is_away_holds_nobody_up(tmp_path: Path) -> Non
     await store.link.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", ["nowhere", "h:1,g:2", "h:70000", "h:1;;x"])
 def test_addresses_that_are_none_are_told(tmp_path: Path, bad: str) -> None:
     store = StoreProcess(tmp_path / "store", namesrv_addr=bad)

@@ -57,6 +57,7 @@ def put_all(store: MessageStore, clock: GoldenClock, records: list[Record]) -> N
         at += count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("walker", ["never", "always"])
 def test_the_same_messages_make_the_same_files(tmp_path: Path, walker: str) -> None:
     """Commit log and consume queues are equal whole; index files in header, slots and entries (names are times)."""

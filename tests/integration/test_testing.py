@@ -47,6 +47,7 @@ def test_the_examples_of_the_page_work(tmp_path: Path) -> None:
     assert "3 passed" in run_tests(tmp_path, **tests)
 
 
+@pytest.mark.slow
 def test_the_example_with_settings_works(tmp_path: Path) -> None:
     (conftest,) = (text for text in EXAMPLES if "def tandem_settings" in text)
     refused = (
@@ -58,6 +59,7 @@ def test_the_example_with_settings_works(tmp_path: Path) -> None:
     assert "1 passed" in run_tests(tmp_path, conftest=conftest, test_refused=refused)
 
 
+@pytest.mark.slow
 def test_the_example_without_pytest_works(tmp_path: Path) -> None:
     (program,) = (text for text in EXAMPLES if "with TemporaryBroker(" in text)
     done = subprocess.run(
@@ -99,6 +101,7 @@ def test_topics_and_groups_have_names_of_their_own(broker: TemporaryBroker) -> N
     assert refused.value.code == "INVALID_ARGUMENT"
 
 
+@pytest.mark.slow
 def test_it_goes_on_after_a_crash_on_the_same_port_and_leaves_nothing() -> None:
     with TemporaryBroker() as broker:
         address, directory, classic = broker.address, broker.directory, broker.classic_port
@@ -152,6 +155,7 @@ def test_a_container_serves_at_the_port_that_is_published_whatever_its_settings_
     assert [word for word in words if word.startswith("--publish=127.0.0.1:") and word.endswith(f":{serves}")]
 
 
+@pytest.mark.slow
 def test_mistakes_are_told() -> None:
     with pytest.raises(BrokerNotStarted, match="was not started"):
         assert TemporaryBroker().directory is not None

@@ -69,6 +69,7 @@ def is_saved(node: Node, attribute: str) -> bool:
     return copy.exists() and attribute.encode() in copy.read_bytes()
 
 
+@pytest.mark.slow
 def test_from_the_command_to_a_promoted_slave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store_a_day(tmp_path / "a" / "store")
     with (

@@ -240,6 +240,7 @@ def test_services_of_a_killed_supervisor_close_their_files(tmp_path: Path) -> No
         assert again.of("serving", "store")[0]["recovery"]["clean_exit"] is True
 
 
+@pytest.mark.slow
 def test_a_second_signal_kills(tmp_path: Path) -> None:
     with running(tmp_path) as up:
         store = up.pid("store")
@@ -322,6 +323,7 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path) -> 
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.slow
 def test_a_value_that_a_service_refuses_ends_it_with_the_reason(tmp_path: Path) -> None:
     refused = tandem("up", "--data", str(tmp_path), "--port", "0", "--set", "flushDiskType=SOMETIMES", "--json")
     assert refused.code == 2

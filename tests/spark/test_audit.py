@@ -334,6 +334,7 @@ def test_what_is_no_store(tmp_path: Path, sound: Path) -> None:
         look(sound / "commitlog")
 
 
+@pytest.mark.slow
 async def test_a_store_in_use_is_compared_as_far_as_it_is_complete(tmp_path: Path) -> None:
     """The lock is asked for by another process: locks of one process do not keep it out itself."""
     store = await fill(tmp_path / "store")

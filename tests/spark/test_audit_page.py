@@ -58,6 +58,7 @@ def look(root: Path) -> AuditReport:
     return audit(AuditRequest(root, range_size=1 << 20), InProcessRunner())
 
 
+@pytest.mark.slow
 @pytest.mark.golden
 def test_a_sound_store(tmp_path: Path) -> None:
     write_page(look(golden_store("clean") / "store"), tmp_path / "report.html")
@@ -114,6 +115,7 @@ def test_times_that_cannot_be(tmp_path: Path) -> None:
     check(page(report))
 
 
+@pytest.mark.slow
 def test_a_store_with_more_queues_than_a_page_takes() -> None:
     report = AuditReport(Path("store"), end=1 << 40, file_size=1 << 30, files=[n << 30 for n in range(1024)], records=9)
     report.queues = [QueueAudit(f"topic-{number:05d}", 0, 1, 0, 1) for number in range(3_000)]

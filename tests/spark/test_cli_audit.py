@@ -35,6 +35,7 @@ def document(*arguments: object) -> Any:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.golden
 def test_a_sound_store_in_words() -> None:
     told = tandem(golden_store("clean") / "store")
@@ -87,6 +88,7 @@ def test_on_spark() -> None:
     assert here["faults"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

@@ -137,6 +137,7 @@ def test_sizes_that_the_files_contradict_are_told_before_anything_is_done(tmp_pa
     assert not (Path(copy) / "tandem.rebuild").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

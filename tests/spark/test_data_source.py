@@ -74,6 +74,7 @@ def numbers(frame: DataFrame) -> list[int]:
     return sorted(row[0] for row in frame.select("queue_offset").collect())
 
 
+@pytest.mark.slow
 @pytest.mark.golden
 @pytest.mark.parametrize("name", ["torn/body-flip-old", *in_campaigns("clean")])
 def test_a_golden_store_row_for_row(load: Load, name: str) -> None:
@@ -241,6 +242,7 @@ def test_damage(load: Load, tmp_path: Path) -> None:
     assert load(root, where="NOT is_valid", columns="size").count() == 2
 
 
+@pytest.mark.slow
 def test_a_live_store(load: Load, tmp_path: Path) -> None:
     """While it takes messages: each that was acknowledged before is there, nothing damaged, nothing twice."""
     with StoreProcess(tmp_path / "store") as store:

@@ -168,6 +168,7 @@ def test_a_full_disk(node: Node, small_disk: Path) -> None:
         assert [one.outcome for one in actions(admin)] == ["OK", "OK"]
 
 
+@pytest.mark.slow
 def test_what_ran_when_admin_was_killed_has_no_outcome(node: Node, tmp_path: Path) -> None:
     with AdminProcess(tmp_path / "own", {"one": node}) as admin:
         put(admin, "a-killed")
@@ -183,6 +184,7 @@ def test_what_ran_when_admin_was_killed_has_no_outcome(node: Node, tmp_path: Pat
 # -- who ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_who_it_was_and_who_was_turned_away(node: Node, tmp_path: Path) -> None:
     access = tmp_path / "access.toml"
     hashed = {name: hash_secret(f"{name}-secret", GENERATED) for name in ("ann", "bob")}
@@ -243,6 +245,7 @@ def test_a_line_that_has_rotted_is_left_out_and_told(node: Node, tmp_path: Path)
         assert told == [str(log)] * 2, "both lines of it, once each"
 
 
+@pytest.mark.slow
 def test_lines_of_before_there_was_a_checksum_are_read(node: Node, tmp_path: Path) -> None:
     log = tmp_path / "own" / "actions.log"
     with AdminProcess(tmp_path / "own", {"one": node}) as admin:

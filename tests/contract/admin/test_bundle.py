@@ -78,6 +78,7 @@ def test_it_has_what_helps(admin: AdminProcess, node: Node) -> None:
     assert json.loads(files["actions.json"])[0]["method"] == "GetSupportBundle"
 
 
+@pytest.mark.slow
 def test_it_comes_without_those_that_do_not_answer(tmp_path: Path) -> None:
     ports = metrics_ports()
     node = lone_node(tmp_path / "alpha", **{**ports, "store": {**ports["store"], "metricsEnable": "false"}})
@@ -94,6 +95,7 @@ def test_it_comes_without_those_that_do_not_answer(tmp_path: Path) -> None:
         assert json.loads(files["problems.json"])
 
 
+@pytest.mark.slow
 def test_no_bodies_and_no_secrets(tmp_path: Path) -> None:
     """They are put everywhere: into messages, test messages, dead letters, requests that fail, jobs, secret files."""
     own = tmp_path / "own"

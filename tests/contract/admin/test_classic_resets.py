@@ -31,6 +31,7 @@ def client(node: Node) -> Iterator[ClassicClient]:
         yield client
 
 
+@pytest.mark.slow
 def test_a_classic_consumer_goes_on_where_a_reset_says(node: Node, client: ClassicClient, tmp_path: Path) -> None:
     for number in range(5):
         client.send("orders", b"%d" % number)

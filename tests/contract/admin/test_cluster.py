@@ -116,6 +116,7 @@ def test_an_admin_that_has_never_seen_the_metasync(own: tuple[Node, AdminProcess
             admin.stub.GetGroup(pb.GetGroupRequest(group="readers"), timeout=60)
 
 
+@pytest.mark.slow
 def test_without_a_store(own: tuple[Node, AdminProcess]) -> None:
     node, admin = own
     node.store.kill()
@@ -134,6 +135,7 @@ def test_without_a_store(own: tuple[Node, AdminProcess]) -> None:
     assert not group.progress
 
 
+@pytest.mark.slow
 def test_nothing_answers(own: tuple[Node, AdminProcess], tmp_path: Path) -> None:
     node, admin = own
     node.kill()
@@ -207,6 +209,7 @@ def test_two_brokers(tmp_path: Path) -> None:
         until(lambda: counted(admin) == [("alpha", True), ("beta", False)], 60, "its queues' ends are forgotten")
 
 
+@pytest.mark.slow
 def test_metrics(own: tuple[Node, AdminProcess]) -> None:
     node, admin = own
 

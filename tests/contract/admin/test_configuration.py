@@ -46,6 +46,7 @@ def test_one_service(admin: AdminProcess) -> None:
         admin.stub.GetConfiguration(pb.GetConfigurationRequest(node="two"))
 
 
+@pytest.mark.slow
 def test_a_service_that_does_not_answer_is_named(tmp_path: Path) -> None:
     node = lone_node(tmp_path / "alpha")
     try:

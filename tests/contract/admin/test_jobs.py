@@ -300,6 +300,7 @@ def test_a_package_that_is_missing_is_told_as_such(filled: Node, tmp_path: Path)
         assert "the Python package numpy is not installed where admin runs" in last.problem
 
 
+@pytest.mark.slow
 def test_a_job_that_cannot_be_written_down_is_not_started(filled: Node, tmp_path: Path) -> None:
     with AdminProcess(tmp_path / "own", {"one": filled}, files=True) as admin:
         (tmp_path / "own").mkdir(exist_ok=True)

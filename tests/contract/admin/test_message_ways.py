@@ -104,6 +104,7 @@ def test_a_message_that_nobody_told_of(traced: AdminProcess) -> None:
         assert words in str(refused.value.details())
 
 
+@pytest.mark.slow
 def test_the_command(traced: AdminProcess) -> None:
     done = tandem(traced, "key-plain")
     assert done.returncode == 0, done.stderr

@@ -69,6 +69,7 @@ def fail(delivery: DeliveryStub, group: str, topic: str, wait_ms: int) -> delive
     return one
 
 
+@pytest.mark.slow
 def test_a_failing_message_is_found_by_its_key_and_at_its_group_with_its_attempts(
     admin: AdminProcess, delivery: DeliveryStub, client: StoreClient
 ) -> None:

@@ -199,6 +199,7 @@ def admin_memory(admin: AdminProcess) -> int:
     return int(Path(f"/proc/{admin.process.pid}/statm").read_text().split()[1]) * 4096
 
 
+@pytest.mark.slow
 def test_it_ends_at_once_when_admin_is_stopped(node: Node, tmp_path: Path) -> None:
     with AdminProcess(tmp_path / "admin", {"one": node}, shutdown_grace_ms=600_000) as admin:
         with node.client() as client:

@@ -20,6 +20,7 @@ def transport() -> str:
     return "fast"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hooks", "says"),
     [
@@ -41,6 +42,7 @@ def test_a_hook_that_cannot_be_had_ends_the_start(tmp_path: Path, hooks: str, sa
     assert not (tmp_path / "store" / "commitlog").exists(), "nothing was opened"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_moody_hook_tears_nothing(tmp_path: Path, number: signal.Signals) -> None:
     moods = [b"raise after", b"exit after", b"slow", b"nothing"]

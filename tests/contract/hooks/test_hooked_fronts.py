@@ -55,6 +55,7 @@ def audited(
         yield AuditedStore(store, root / "trail")
 
 
+@pytest.mark.slow
 def test_native_clients_are_refused_and_audited(audited: AuditedStore) -> None:
     with audited.store.stub() as stub, audited.store.delivery() as delivery:
         batch = EncodedBatch(topic="orders-n", messages=encode_client_batch([(0, b"x", b"")]))

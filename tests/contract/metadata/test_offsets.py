@@ -159,6 +159,7 @@ def test_what_breaks_a_rule(
     assert [service.whole(table) for table in tables] == before
 
 
+@pytest.mark.slow
 def test_offsets_are_written_in_time_and_at_the_end(own: MetasyncProcess) -> None:
     with own.stub() as stub:
         stub.PutTopics(pb.PutTopicsRequest(topics=[pb.TopicConfig(name="T")]))

@@ -185,6 +185,7 @@ def test_a_second_service_on_the_same_directory_is_refused(own: MetasyncProcess,
     assert "in use" in start_fails(second)
 
 
+@pytest.mark.slow
 def test_3401_6096_an_unreadable_table_is_not_an_empty_one(own: MetasyncProcess) -> None:
     with own.stub() as stub:
         put(stub, "first")
@@ -207,6 +208,7 @@ def test_3401_6096_an_unreadable_table_is_not_an_empty_one(own: MetasyncProcess)
     assert own.names() == {"first", "second"}
 
 
+@pytest.mark.slow
 def test_settings_that_make_no_sense(tmp_path: Path) -> None:
     assert "host:port" in start_fails(MetasyncProcess(tmp_path / "a", metasync_master_address="nowhere"))
     assert "SLAVE" in start_fails(MetasyncProcess(tmp_path / "b", broker_role="KING"))

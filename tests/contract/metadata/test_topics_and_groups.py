@@ -124,6 +124,7 @@ def test_what_breaks_a_rule(
     assert service.whole(pb.TOPICS) + service.whole(pb.SUBSCRIPTION_GROUPS) == before
 
 
+@pytest.mark.slow
 def test_what_is_answered_is_on_disk(own: MetasyncProcess) -> None:
     import signal
 

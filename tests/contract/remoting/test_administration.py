@@ -104,6 +104,7 @@ def test_attributes_of_a_topic_are_changed_one_by_one_and_wrong_ones_change_noth
     assert attributes() == {"reserve.time": "48"}
 
 
+@pytest.mark.slow
 def test_a_group_is_made_changed_shown_and_deleted_and_survives(tmp_path: Path) -> None:
     with classic(tmp_path / "store") as store:
         with ClassicClient(port_of(store)) as client:
@@ -215,6 +216,7 @@ def test_the_broker_of_itself_and_what_is_refused_by_name(client: ClassicClient)
     assert json.loads(client.ask(code.GET_BROKER_HA_STATUS).body)["master"] is True
 
 
+@pytest.mark.slow
 def test_a_java_slave_hears_how_far_delay_levels_are_delivered(tmp_path: Path) -> None:
     with classic(tmp_path / "store") as store:
         with ClassicClient(port_of(store)) as client:

@@ -4,12 +4,15 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.contract.remoting.classic_client import ClassicClient
 from tests.contract.remoting.conftest import classic, port_of
 
 GROUPS = 20_000
 
 
+@pytest.mark.slow
 def test_positions_are_asked_for_in_the_moment_of_a_start(tmp_path: Path) -> None:
     with classic(tmp_path / "store") as store:
         client = ClassicClient(port_of(store))

@@ -97,6 +97,7 @@ def test_a_client_that_reads_nothing_is_read_no_more_and_holds_up_nobody(
         assert len(records(client.pull("g", "unread", 0))) >= 1
 
 
+@pytest.mark.slow
 def test_too_many_connections_are_turned_away_and_silent_ones_end(tmp_path: Path) -> None:
     limits = {"remoting_max_connections": 3, "server_channel_max_idle_time_seconds": 1}
     with classic(tmp_path / "store", **limits) as store:
@@ -119,6 +120,7 @@ def test_too_many_connections_are_turned_away_and_silent_ones_end(tmp_path: Path
             one.close()
 
 
+@pytest.mark.slow
 def test_a_taken_port(tmp_path: Path) -> None:
     with classic(tmp_path / "first") as first:
         port = port_of(first)
@@ -139,6 +141,7 @@ def test_the_second_port_serves_the_same(classic_store: StoreProcess, client: Cl
         assert vip.send("vip").fields["queueOffset"] == "1"
 
 
+@pytest.mark.slow
 def test_a_store_that_stops_answers_held_pulls(tmp_path: Path) -> None:
     with classic(tmp_path / "store") as store, ClassicClient(port_of(store)) as client:
         client.send("stopping")

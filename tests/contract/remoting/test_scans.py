@@ -116,11 +116,13 @@ def agree(frame: RemotingFrame) -> bool:
     return True
 
 
+@pytest.mark.slow
 @given(requests())
 def test_a_scan_says_what_the_parser_says(raw: bytes) -> None:
     agree(frame_of(raw))
 
 
+@pytest.mark.slow
 @given(requests(), st.data())
 def test_damaged_headers_too(raw: bytes, data: st.DataObject) -> None:
     """A scan never takes what the parser refuses."""

@@ -218,6 +218,7 @@ def test_positions_of_groups(client: ClassicClient) -> None:
     assert client.position("fresh", "positions", 1).fields == {"offset": "2"}, "a pull brings its position along"
 
 
+@pytest.mark.slow
 def test_a_program_that_pulls_goes_back_and_that_survives_a_kill(tmp_path: Path) -> None:
     def stands(client: ClassicClient) -> tuple[Mapping[str, str], Any]:
         table = java_json.loads(client.ask(RequestCode.GET_ALL_CONSUMER_OFFSET).body)  # as slaves of RocketMQ read it

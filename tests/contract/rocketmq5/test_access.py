@@ -107,6 +107,7 @@ def test_a_consumer_may_use_its_groups_and_no_others(guarded: StoreProcess) -> N
         assert stream.next().status.code == pb.FORBIDDEN
 
 
+@pytest.mark.slow
 def test_a_store_refuses_what_its_own_file_forbids_whatever_a_gateway_lets_pass(access: Path, tmp_path: Path) -> None:
     """Gateways vouch for who calls; the store authorizes."""
     generous = tmp_path / "access.toml"
@@ -125,6 +126,7 @@ def test_a_store_refuses_what_its_own_file_forbids_whatever_a_gateway_lets_pass(
             stub.ListQueues(ListQueuesRequest())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", ["producer", *in_campaigns("")])
 def test_a_gateway_that_may_not_link_itself_reaches_nothing(access: Path, tmp_path: Path, user: str) -> None:
     own = {**as_peer(tmp_path), "service_user": user} if user else {}
@@ -169,6 +171,7 @@ def test_a_wrong_secret_or_another_date_is_refused(guarded: StoreProcess) -> Non
         assert client.send(message("mine-1")).status.code == pb.UNAUTHORIZED
 
 
+@pytest.mark.slow
 def test_the_file_is_for_its_owner_and_follows_its_users(access: Path, tmp_path: Path) -> None:
     file = tmp_path / "access.toml"
     file.write_text(access.read_text())
@@ -183,6 +186,7 @@ def test_the_file_is_for_its_owner_and_follows_its_users(access: Path, tmp_path:
     assert "reader" not in signing.read_text()
 
 
+@pytest.mark.slow
 def test_namespaces_keep_topics_apart(shared_store: StoreProcess) -> None:
     with V2Client(shared_store.address) as plain, V2Client(shared_store.address, x_mq_namespace="ns1") as inside:
         first = inside.send(message("spaced")).entries[0]

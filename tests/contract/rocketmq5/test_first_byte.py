@@ -76,6 +76,7 @@ def test_a_port_can_be_for_plain_text_only(tmp_path: Path) -> None:
             assert client.send(message("plain")).status.code == pb.OK
 
 
+@pytest.mark.slow
 def test_a_certificate_of_ones_own_serves_tls_alone_or_beside_plain_text(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "ca", "authority")
     own = authority.issue("store")
@@ -93,6 +94,7 @@ def test_a_certificate_of_ones_own_serves_tls_alone_or_beside_plain_text(tmp_pat
                         client.send(message("inside"))
 
 
+@pytest.mark.slow
 def test_settings_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     store = StoreProcess(tmp_path / "store", tls_mode="enforcing")
     assert store.launch().wait(60) != 0

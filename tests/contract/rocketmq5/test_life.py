@@ -12,6 +12,7 @@ from tests.contract.store_process import StoreProcess
 GROUP = "living"
 
 
+@pytest.mark.slow
 def test_a_stop_ends_polls_with_no_message_and_asks_clients_to_connect_anew(own_store: StoreProcess) -> None:
     with V2Client(own_store.address) as client:
         client.route("stopped")

@@ -33,6 +33,7 @@ def test_a_good_request_is_answered(node: Scene, port: str, path: str) -> None:
     node.check_alive()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["slave", "store"])
 def test_good_requests_that_change_the_role(spoil: Spoil, kind: str) -> None:
     with spoil(kind) as scene:

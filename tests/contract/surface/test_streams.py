@@ -80,6 +80,7 @@ def test_requests_that_end_before_the_first(streaming: tuple[Scene, list[tuple[s
     scene.check_alive()
 
 
+@pytest.mark.slow
 def test_who_has_asked_all_still_gets_the_answers(streaming: tuple[Scene, list[tuple[str, str]]]) -> None:
     scene, methods = streaming
     for port, path in methods:

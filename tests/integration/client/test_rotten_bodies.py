@@ -80,6 +80,7 @@ def test_a_pull_gives_all_others(tmp_path: Path, read: Callable[[StoreClient], P
         assert damage(store) == [receipt.physical_offset]
 
 
+@pytest.mark.slow
 async def test_pulls_for_asyncio(tmp_path: Path) -> None:
     with rotten_store(tmp_path, 7) as (store, receipt):
         async with aio.StoreClient(store.address) as client:
@@ -92,6 +93,7 @@ async def test_pulls_for_asyncio(tmp_path: Path) -> None:
         assert damage(store) == [receipt.physical_offset]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rotten", [7, *in_campaigns(0, MESSAGES - 1)])
 async def test_a_consumer_gets_all_others(tmp_path: Path, rotten: int) -> None:
     with rotten_store(tmp_path, rotten) as (store, receipt):
@@ -110,6 +112,7 @@ async def test_a_consumer_gets_all_others(tmp_path: Path, rotten: int) -> None:
             assert pull(client).damaged == [], "nobody else meets it any more"
 
 
+@pytest.mark.slow
 def test_view_and_query_notice(tmp_path: Path) -> None:
     with rotten_store(tmp_path, 7) as (store, receipt), store.client() as client:
         assert len(client.query(TOPIC, key="k", max_messages=100)) == MESSAGES - 1
@@ -118,6 +121,7 @@ def test_view_and_query_notice(tmp_path: Path) -> None:
             client.view(receipt.message_id)
 
 
+@pytest.mark.slow
 def test_commands(tmp_path: Path) -> None:
     with rotten_store(tmp_path, 7) as (store, receipt):
         pulled = tandem("pull", TOPIC, "--address", store.address)
@@ -137,6 +141,7 @@ def test_commands(tmp_path: Path) -> None:
         assert "19 messages" in consumed.err
 
 
+@pytest.mark.slow
 def test_consume_with_the_command_alone(tmp_path: Path) -> None:
     with rotten_store(tmp_path, 7) as (store, receipt):
         consumed = tandem("consume", "g", TOPIC, "--address", store.address, "--json")

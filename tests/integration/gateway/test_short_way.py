@@ -8,6 +8,7 @@ from tandemmq.store.compiled_core import core_problem
 from tests.contract.gateway_process import GatewayProcess
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "told"),
     [

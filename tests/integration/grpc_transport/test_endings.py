@@ -60,6 +60,7 @@ async def test_a_caller_cancels_before_the_request_is_whole(transport: str, kind
             assert not witness.begun.is_set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_caller_cancels_in_the_packet_of_its_request(transport: str, kind: str) -> None:
     """The handler runs not at all (grpcio) or is cancelled as any other: what it began must be cleaned up."""

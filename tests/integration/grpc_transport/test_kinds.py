@@ -62,6 +62,7 @@ async def test_empty_messages_and_empty_streams(transport: str) -> None:
         assert await everything(server.method("Repeat")(b"2:0")) == [b"", b""]
 
 
+@pytest.mark.slow
 async def test_many_messages_in_order(transport: str) -> None:
     numbers = [b"%d" % number for number in range(3000)]
     async with hosted(transport) as server:

@@ -192,6 +192,7 @@ class Passing(grpc.aio.ServerInterceptor):
         return await continuation(handler_call_details)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interceptors", [(), (Passing(),)])
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_random_handlers(seed: int, interceptors: tuple[Passing, ...]) -> None:

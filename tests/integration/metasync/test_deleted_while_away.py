@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import grpc
+import pytest
 
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.metadata.v1 import metadata_pb2 as pb
@@ -34,6 +35,7 @@ def groups(metasync: MetasyncProcess) -> set[str]:
         return {one.name for one in stub.ListGroups(pb.ListGroupsRequest(), timeout=60).groups}
 
 
+@pytest.mark.slow
 def test_it_begins_anew(tmp_path: Path) -> None:
     with MetasyncProcess(tmp_path / "metasync") as metasync:
         store = StoreProcess(tmp_path / "store", metasync_address=metasync.address)

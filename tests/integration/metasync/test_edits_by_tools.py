@@ -43,6 +43,7 @@ def group_of(metasync: MetasyncProcess, name: str) -> pb.SubscriptionGroupConfig
     return next(one for page in metasync.whole(pb.SUBSCRIPTION_GROUPS) for one in page.groups if one.name == name)
 
 
+@pytest.mark.slow
 def test_topics_and_groups_are_metasyncs_at_once_and_stay(node: Node) -> None:
     with client_of(node.store) as client:
         make_topic(client, "tooled", read=2, write=3, perm=6)
@@ -72,6 +73,7 @@ def test_topics_and_groups_are_metasyncs_at_once_and_stay(node: Node) -> None:
         assert json.loads(client.ask(code.GET_TOPIC_CONFIG, {"topic": "tooled"}).body)["perm"] == 4
 
 
+@pytest.mark.slow
 def test_nothing_changes_while_metasync_is_away(node: Node) -> None:
     with client_of(node.store) as client:
         make_topic(client, "before")
@@ -99,6 +101,7 @@ def test_nothing_changes_while_metasync_is_away(node: Node) -> None:
         assert "meanwhile" in node.metasync.names()
 
 
+@pytest.mark.slow
 def test_a_slave_s_store_makes_changes_at_the_master_s_metasync(node: Node, tmp_path: Path) -> None:
     slave = Node(tmp_path / "slave", "SLAVE")
     slave.store.settings |= {"remoting_mode": "on", "listen_port": 0, "broker_name": "broker-a"}

@@ -86,6 +86,7 @@ def named_master(process: MetasyncProcess) -> str:
     return next(str(one.value) for one in refused.value.trailing_metadata() if one.key == "tandem-master")
 
 
+@pytest.mark.slow
 def test_promotion_and_demotion(roles: tuple[Role, Role], pair: tuple[MetasyncProcess, MetasyncProcess]) -> None:
     a, b = pair
     wait_until(lambda: role_of(a) == ("MASTER", 1, "store"), "the store is a master")
@@ -114,6 +115,7 @@ def test_promotion_and_demotion(roles: tuple[Role, Role], pair: tuple[MetasyncPr
     assert offset(a, "first", "g") == 3
 
 
+@pytest.mark.slow
 def test_a_promotion_copies_what_the_replaced_master_has(
     roles: tuple[Role, Role], pair: tuple[MetasyncProcess, MetasyncProcess]
 ) -> None:
@@ -132,6 +134,7 @@ def test_a_promotion_copies_what_the_replaced_master_has(
     assert offset(b, "late", "g") == 5
 
 
+@pytest.mark.slow
 def test_1440_an_old_master_s_tables_are_not_taken(
     roles: tuple[Role, Role], pair: tuple[MetasyncProcess, MetasyncProcess]
 ) -> None:
@@ -163,6 +166,7 @@ def test_the_last_known_role_counts_while_the_store_is_away(
     wait_until(lambda: role_of(b) == ("MASTER", 2, "store"), "promoted when it is back")
 
 
+@pytest.mark.slow
 def test_7077_offsets_beyond_the_store_s_queues_are_taken_back(tmp_path: Path) -> None:
     """A slave's offsets may be ahead of its log. New messages get those queue offsets again: they must be consumed."""
     with StoreProcess(tmp_path / "store") as store, store.client() as client:

@@ -94,6 +94,7 @@ def test_everything_is_copied_and_deleted_entries_go(master: MetasyncProcess, sl
     assert documents[0] == documents[1]
 
 
+@pytest.mark.slow
 def test_9777_unchanged_tables_are_not_copied_again(master: MetasyncProcess, slave: MetasyncProcess) -> None:
     """Java's slave bumps its own version, and takes the whole table in every cycle; offsets it takes in any case."""
     put(master, "a")
@@ -122,6 +123,7 @@ def test_local_system_topics_stay(master: MetasyncProcess, tmp_path: Path) -> No
         assert slave.names() == {"theirs", *names[:4]}
 
 
+@pytest.mark.slow
 def test_the_master_is_away_and_comes_back(master: MetasyncProcess, slave: MetasyncProcess) -> None:
     put(master, "a")
     in_step(master, slave)
@@ -136,6 +138,7 @@ def test_the_master_is_away_and_comes_back(master: MetasyncProcess, slave: Metas
     wait_until(lambda: not slave.table_status(pb.TOPICS).problem, "it is over")
 
 
+@pytest.mark.slow
 def test_1094_7790_commits_on_the_slave_reach_the_master_that_comes_back(
     master: MetasyncProcess, slave: MetasyncProcess
 ) -> None:
@@ -159,6 +162,7 @@ def test_1094_7790_commits_on_the_slave_reach_the_master_that_comes_back(
     assert offset(slave, "a", "g") == 3, "a reset is followed backwards"
 
 
+@pytest.mark.slow
 def test_1440_a_master_that_lost_its_files_does_not_empty_its_slave(
     master: MetasyncProcess, slave: MetasyncProcess
 ) -> None:

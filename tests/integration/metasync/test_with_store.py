@@ -94,6 +94,7 @@ def test_a_store_runs_on_without_metasync(nodes: tuple[Node, Node]) -> None:
     assert set(loads(a.metasync.file("topics.json").read_bytes())["topicConfigTable"]) == {"before", "meanwhile"}
 
 
+@pytest.mark.slow
 def test_a_promotion_of_the_store_is_one_of_its_tables(nodes: tuple[Node, Node]) -> None:
     a, b = nodes
     with a.store.client() as client:

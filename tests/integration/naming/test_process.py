@@ -48,6 +48,7 @@ def test_a_broker_that_says_nothing_is_forgotten(tmp_path: Path) -> None:
         names.until_route("T", None)
 
 
+@pytest.mark.slow
 def test_servers_are_independent_and_values_survive_kill_9(tmp_path: Path) -> None:
     with NamesProcess(tmp_path / "one") as one, NamesProcess(tmp_path / "two") as two:
         with one.connect() as remoting:

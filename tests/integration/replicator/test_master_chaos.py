@@ -75,6 +75,7 @@ async def grow(master: Running, truth: Truth, chance: random.Random, ends: float
         await asyncio.sleep(chance.choice((0, 0, 0.001, 0.01)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, *in_campaigns(*range(2, 6))])
 async def test_every_byte_is_right(tmp_path: Path, seed: int) -> None:
     chance, truth = random.Random(seed), Truth()

@@ -58,6 +58,7 @@ async def test_a_pair_in_step(tmp_path: Path) -> None:
         assert await health(both.slave) == HealthCheckResponse.SERVING
 
 
+@pytest.mark.slow
 async def test_a_store_that_is_killed_is_linked_again(tmp_path: Path) -> None:
     async with pair(tmp_path) as both:
         store, address = both.master.store, both.master.internal_address()
@@ -93,6 +94,7 @@ async def test_a_replicator_that_is_gone_and_back(tmp_path: Path) -> None:
         assert set(await both.master.send(5)) == {"PUT_OK"}
 
 
+@pytest.mark.slow
 async def test_a_slave_that_introduces_itself_late_counts_and_takes_over(tmp_path: Path) -> None:
     """It is known by its address at first, since nobody answers where it takes the master's replicator to be."""
     async with one_node(tmp_path / "a") as master, one_node(tmp_path / "b", "SLAVE") as slave:
@@ -116,6 +118,7 @@ async def test_a_slave_that_introduces_itself_late_counts_and_takes_over(tmp_pat
         await slave.it.promote(old_master_is_gone=True)
 
 
+@pytest.mark.slow
 async def test_a_second_replicator_of_one_store_gets_no_link(tmp_path: Path) -> None:
     async with one_node(tmp_path / "a") as node:
         await node.serving()
@@ -129,6 +132,7 @@ async def test_a_second_replicator_of_one_store_gets_no_link(tmp_path: Path) -> 
         assert node.node.view.linked
 
 
+@pytest.mark.slow
 async def test_a_ha_port_that_is_taken_is_said_and_tried_again(tmp_path: Path) -> None:
     async with one_node(tmp_path / "a") as first:
         await first.serving()
@@ -154,6 +158,7 @@ async def join(node: OneNode, **fields: Any) -> grpc.StatusCode:
         return grpc.StatusCode.OK
 
 
+@pytest.mark.slow
 async def test_who_may_join(tmp_path: Path) -> None:
     async with one_node(tmp_path / "a") as node:
         assert await join(node) in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.OK)
@@ -164,6 +169,7 @@ async def test_who_may_join(tmp_path: Path) -> None:
         assert await join(node, connection_port=0) is grpc.StatusCode.INVALID_ARGUMENT
 
 
+@pytest.mark.slow
 async def test_a_slave_that_knows_a_newer_master_fences_this_one(tmp_path: Path) -> None:
     async with one_node(tmp_path / "a", "ASYNC_MASTER") as node:
         await node.serving()
@@ -174,6 +180,7 @@ async def test_a_slave_that_knows_a_newer_master_fences_this_one(tmp_path: Path)
             await node.send()
 
 
+@pytest.mark.slow
 async def test_only_peers_may_call_but_operators_always(tmp_path: Path) -> None:
     async with one_node(tmp_path / "a", ha_allowed_peers="192.0.2.0/24") as node:
         await node.serving()
@@ -273,6 +280,7 @@ async def test_promotion_is_refused_when_bytes_are_missing_here(tmp_path: Path) 
         assert any("lost" in step for step in promoted.steps)
 
 
+@pytest.mark.slow
 async def test_a_master_is_not_promoted_again(tmp_path: Path) -> None:
     async with one_node(tmp_path / "a") as node:
         await node.serving()
@@ -310,6 +318,7 @@ async def test_a_slave_that_does_not_follow_a_living_master_is_not_promoted(tmp_
         await both.master.answers("SLAVE_NOT_AVAILABLE")
 
 
+@pytest.mark.slow
 async def test_a_fenced_master_can_be_taken_back(tmp_path: Path) -> None:
     async with one_node(tmp_path / "a", "ASYNC_MASTER") as node:
         await node.serving()

@@ -69,6 +69,7 @@ def said(*arguments: object, environment: dict[str, object] | None = None, code:
 # -- what works -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_by_options(stores: Stores, certificates: Certificates) -> None:
     ca = ("--tls-ca", certificates.ours.certificate)
     who = ("--user", "alice", "--secret-file", stores.secret)
@@ -166,6 +167,7 @@ def test_certificates_that_are_not_trusted(stores: Stores, certificates: Certifi
     assert f"does not take the certificate {certificates.stranger.certificate}: " in message
 
 
+@pytest.mark.slow
 def test_a_name_that_the_certificate_does_not_have(stores: Stores, certificates: Certificates) -> None:
     port = stores.tls.rpartition(":")[2]
     message = said("--tls-ca", certificates.ours.certificate, "offsets", "--address", f"127.0.0.2:{port}")

@@ -142,6 +142,7 @@ def committed(pair: Secured, node: Node) -> int:
     return next((one.offsets[0] for one in found.offsets), -1)
 
 
+@pytest.mark.slow
 def test_a_new_secret_without_a_restart(pair: Secured) -> None:
     changed = USERS | {"node": ("another one", "service")}
     write_access(pair.access, changed, ROLES)

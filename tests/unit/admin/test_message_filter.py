@@ -103,6 +103,7 @@ def test_a_text_is_found_in_body_and_properties_in_any_case() -> None:
 LARGE = {"lines": [{"id": number, "texts": ["Grüße", []]} for number in range(20_000)], "last": "Zürich"}
 
 
+@pytest.mark.slow
 def test_a_large_body_is_found_by_the_same_conditions() -> None:
     large = message(LARGE)
     assert len(large.body) > 600_000
@@ -113,6 +114,7 @@ def test_a_large_body_is_found_by_the_same_conditions() -> None:
     assert not MessageFilter("", "body").fits(message(large.body[:-1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "where", "least"), [("not there", "", 10), ("", "body.last = x", 1_000), ("", "body ~ x-y", 1_000)]
 )

@@ -29,6 +29,7 @@ def test_the_texts_put_together_are_the_document(rest: dict[str, Any], key: str,
     assert java_json.dumps_with(others, key, texts) == java_json.dumps({**rest, key: table})
 
 
+@pytest.mark.slow
 @given(_OBJECTS, st.text(max_size=8), _TABLES)
 def test_so_they_are_in_a_sealed_document(rest: dict[str, Any], key: str, table: dict[str, Any]) -> None:
     rest.pop("crc32", None)

@@ -274,6 +274,7 @@ async def test_topics_of_the_broker_keep_what_they_have(tmp_path: Path) -> None:
             assert config.reserve_hours == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     gaps=st.lists(st.sampled_from([0, 1, 59, 60, 61, 240]), min_size=1, max_size=40),

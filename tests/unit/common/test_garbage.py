@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from tandemmq.common.garbage import ShortCollections
 
 PATIENCE = 40.0
@@ -38,6 +40,7 @@ async def test_what_a_long_collection_leaves_is_not_looked_at_again() -> None:
     assert gc.get_freeze_count() == 0, "given back when it stops"
 
 
+@pytest.mark.slow
 async def test_a_short_or_young_collection_freezes_nothing() -> None:
     with short(long_seconds=60.0) as collections:
         gc.collect()
@@ -47,6 +50,7 @@ async def test_a_short_or_young_collection_freezes_nothing() -> None:
         assert collections.frozen == 0
 
 
+@pytest.mark.slow
 async def test_frozen_garbage_goes_at_the_next_look_at_everything() -> None:
     cycle = Cycle()
     gone = weakref.ref(cycle)

@@ -138,6 +138,7 @@ async def test_all_four_kinds_of_calls_pass_the_guard() -> None:
         assert host.guard.in_flight == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("request_bytes", "code", "details", "status"),
     [

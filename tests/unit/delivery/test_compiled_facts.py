@@ -27,6 +27,7 @@ def core() -> FactCore:
     return fact_codec.encode_run
 
 
+@pytest.mark.slow
 @given(
     st.lists(PROGRESS | FACTS, min_size=1, max_size=60),
     st.integers(1, 3),

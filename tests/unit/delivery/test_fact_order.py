@@ -16,6 +16,7 @@ MOST = 3_000_000
 """Steps in which each other order is found: the rarest takes a quarter of a million, as a rule."""
 
 
+@pytest.mark.slow
 @given(STEPS)
 @example([("send", 0), ("give", 0), ("crash", 3), ("send", 0), ("give", 0), ("ack", 0)])  # a handle of what was lost
 @example([("timer", 0), ("index", 0), ("deliver", 0), ("crash", 1), ("give", 0), ("ack", 0), ("sync", 0)])

@@ -175,6 +175,7 @@ def test_what_is_just_within_the_limits_works() -> None:
     assert matches("a = 1 OR " * 454 + "a = 2", a="2")
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(

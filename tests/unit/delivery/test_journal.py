@@ -291,6 +291,7 @@ async def told_in_turns(one: DeliveringStore, entries: int) -> Telling:
     return journal._telling
 
 
+@pytest.mark.slow
 async def test_a_place_with_many_entries_is_told_in_turns_and_what_is_noted_meanwhile_counts(tmp_path: Path) -> None:
     timers = ManualTimers()
     async with delivering(tmp_path / "store", whole=False) as one:

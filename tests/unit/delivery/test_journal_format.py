@@ -20,6 +20,7 @@ from tests.unit.delivery.fact_strategies import FACTS, NUMBERS
 PLACE = Place("workers", "orders", 3)
 
 
+@pytest.mark.slow
 @given(st.lists(FACTS, min_size=1, max_size=30), NUMBERS, NUMBERS, NUMBERS, st.sampled_from((200, 2_000, MOST_BYTES)))
 def test_what_was_encoded_is_decoded(facts: list[Fact], queue: int, log: int, start: int, most: int) -> None:
     base = Position(queue, log)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -207,6 +208,7 @@ def test_half_a_snapshot_says_nothing() -> None:
     assert len(progress.entries) == 9
 
 
+@pytest.mark.slow
 def test_dead_items_of_the_heap_go_when_they_are_half_of_it() -> None:
     place, ledger = PLACES[0], Ledger()
     ledger.apply(Moved(place, 0, 0))

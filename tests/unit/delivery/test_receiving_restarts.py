@@ -345,6 +345,7 @@ class History:
         assert self.done == set(self.sent)
 
 
+@pytest.mark.slow
 @given(STEPS, st.booleans())
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_message_is_dealt_with_whatever_happens(

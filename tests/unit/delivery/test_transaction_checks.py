@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tandemmq.store.broker.preparing import HALF_TOPIC
 from tandemmq.store.delivery.transactions.checking import TransactionRules
 from tandemmq.store.delivery.transactions.half_message import DISCARD_TOPIC, OP_TOPIC
@@ -100,6 +102,7 @@ async def test_after_fifteen_checks_it_is_given_up(tmp_path: Path) -> None:
         assert len(on.delivered(DISCARD_TOPIC, 0)) == 1
 
 
+@pytest.mark.slow
 async def test_a_check_that_reached_nobody_does_not_count(tmp_path: Path) -> None:
     """RocketMQ counts it and appends the message each time (trap T26): fifteen rounds without a producer roll back."""
     async with scene(tmp_path) as on:
@@ -166,6 +169,7 @@ async def test_checks_go_on_after_a_restart(tmp_path: Path) -> None:
         assert len(producer()) == 12
 
 
+@pytest.mark.slow
 async def test_what_nobody_can_be_asked_about_is_given_up_before_its_file_goes(tmp_path: Path) -> None:
     rules = TransactionRules(reserved_ms=HOUR * 1000)
     async with scene(tmp_path, rules=rules) as on:

@@ -295,6 +295,7 @@ async def test_places_that_begin_together_are_told_in_turns() -> None:
         assert (count.all, count.most) == (1_000, 4)
 
 
+@pytest.mark.slow
 def test_dead_messages_are_thrown_out_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     from tandemmq.store.delivery.ledger import ledger as module
 
@@ -668,6 +669,7 @@ async def test_a_record_with_a_large_snapshot_is_read_in_turns(tmp_path: Path, m
         assert ledger.entries == one.delivery.ledger.entries
 
 
+@pytest.mark.slow
 async def test_a_journal_that_is_read_anew_in_the_middle_of_a_record_is_read_whole(tmp_path: Path) -> None:
     async with with_a_large_snapshot(tmp_path, 1_000) as one:
         follower, ledger = follower_of(one)

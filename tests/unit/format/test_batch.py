@@ -73,11 +73,13 @@ def test_vector_i() -> None:
     assert decode_client_batch(VECTOR_I) == VECTOR_ITEMS
 
 
+@pytest.mark.slow
 @given(items)
 def test_round_trip(batch: list[ClientMessage]) -> None:
     assert decode_client_batch(encode_client_batch(batch)) == batch
 
 
+@pytest.mark.slow
 @given(
     items,
     st.sampled_from(["T", "订单", "a" * 127, "b" * 128]),

@@ -113,7 +113,7 @@ def check(columns: RecordColumns, records: list[Record], chosen: Longs) -> None:
     assert pairs_of(columns, chosen) == [record.properties for record in wanted]
 
 
-@examples(40, 300, logs(), st.data())
+@examples(10, 300, logs(), st.data())
 def test_every_field_is_that_of_the_readable_decoder(log: tuple[bytes, int], data: st.DataObject) -> None:
     columns, records = columns_of(*log)
     check(columns, records, columns.all_rows())
@@ -213,6 +213,7 @@ def test_an_empty_walk_has_empty_columns() -> None:
     check(columns, [], columns.all_rows())
 
 
+@pytest.mark.slow
 @given(logs(), st.data())
 @settings(max_examples=100)
 def test_records_picked_out_of_a_log_keep_their_offsets(log: tuple[bytes, int], data: st.DataObject) -> None:

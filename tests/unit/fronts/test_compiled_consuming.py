@@ -109,7 +109,7 @@ def records(draw: st.DrawFn) -> bytes:
     return given[:at] if how == "cut" else given
 
 
-@examples(200, 2_000, records(), st.integers(1, 40), st.sampled_from([1, 999, 30_000, 61_500]))
+@examples(50, 2_000, records(), st.integers(1, 40), st.sampled_from([1, 999, 30_000, 61_500]))
 def test_what_the_core_takes_it_writes_as_python_does(data: bytes, number: int, invisible: int) -> None:
     given = GivenMessage("orders", data, number, "handle_-1", invisible)
     taken = core_way(given)

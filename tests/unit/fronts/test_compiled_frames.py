@@ -334,7 +334,7 @@ async def test_what_comes_in_one_read_is_held_one_by_one_while_there_is_room(tmp
         assert socket.held == []
 
 
-@examples(25, 500, st.lists(frames() | st.builds(frame, st.just(PLAIN)), max_size=12), st.integers(0, 40))
+@examples(6, 500, st.lists(frames() | st.builds(frame, st.just(PLAIN)), max_size=12), st.integers(0, 40))
 def test_frames_that_come_in_one_read_are_answered_as_one_by_one(given: list[RemotingFrame], cut: int) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         asyncio.run(_compare_reads(Path(one), Path(two), given, cut))

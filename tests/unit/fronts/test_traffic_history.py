@@ -52,6 +52,7 @@ class Kit:
         return [rate.counts.messages for rate in rates]
 
 
+@pytest.mark.slow
 async def test_what_has_come_is_told_at_once_and_leaves_the_minute_the_hour_and_the_day() -> None:
     kit = Kit()
     assert kit.history.rates(TOPIC) is None

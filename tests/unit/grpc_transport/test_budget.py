@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -36,6 +37,7 @@ def test_connections_of_an_owner_have_the_same() -> None:
     assert accounts[0].used == TOTAL // 5
 
 
+@pytest.mark.slow
 @given(st.integers(1, 5), st.integers(1, 40))
 def test_whoever_comes_finds_room(owners: int, connections: int) -> None:
     """Others may be as greedy as they can: a stranger may have an answer, and some calls besides."""

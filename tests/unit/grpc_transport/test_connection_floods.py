@@ -89,6 +89,7 @@ def test_a_flood_in_one_read_ends_the_connection(name: str) -> None:
     assert peer.failed == Code.ENHANCE_YOUR_CALM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FLOODS)
 def test_the_defaults_know_floods_too(name: str) -> None:
     peer = flooded(Limits())
@@ -138,6 +139,7 @@ def test_a_client_that_answers_each_frame_with_two_updates_is_no_flood() -> None
         assert peer.failed is None
 
 
+@pytest.mark.slow
 def test_a_busy_client_is_no_flood() -> None:
     """Small messages, each in frames of its own, on many streams, without a tick between."""
     peer = Peer(TIGHT)

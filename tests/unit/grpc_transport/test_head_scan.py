@@ -73,7 +73,7 @@ FIELDS = st.one_of(
 
 
 @examples(
-    400,
+    100,
     5000,
     st.lists(FIELDS, max_size=4),
     st.lists(st.tuples(st.integers(0, 20), st.sampled_from([*map(indexed, (2, 3, 4, 6, 7, 8, 15, 61))])), max_size=1),
@@ -96,7 +96,7 @@ def test_it_takes_what_python_finds_plain(
     assert scanned(block) == is_plain(block)
 
 
-@examples(400, 5000, st.lists(FIELDS, max_size=3), st.randoms(use_true_random=False))
+@examples(100, 5000, st.lists(FIELDS, max_size=3), st.randoms(use_true_random=False))
 def test_damaged_blocks_are_never_taken_for_plain(more: list[Literal], chance: random.Random) -> None:
     block = bytearray(b"".join(Literal(*pair, huffman_value=True).encode() for pair in request_fields()))
     block += b"".join(field.encode() for field in more)

@@ -70,6 +70,7 @@ def test_legal_blocks_are_read_as_the_library_reads_them(block: bytes) -> None:
     assert scanned(block) == expected
 
 
+@pytest.mark.slow
 @given(fields, st.booleans(), st.data())
 def test_what_the_library_encodes_without_a_table_is_read_back(
     found: Fields, huffman: bool, data: st.DataObject
@@ -208,6 +209,7 @@ def test_malformed_heads_stay_malformed() -> None:
             ours.head(block)
 
 
+@pytest.mark.slow
 @given(st.lists(blocks, max_size=12))
 def test_the_cache_changes_no_answer(found: list[bytes]) -> None:
     prefix = literals(request_fields())

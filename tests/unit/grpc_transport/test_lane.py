@@ -214,6 +214,7 @@ def test_nobody_can_tell(
     compare(mixed(spoken(said, acknowledged), happenings), limits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [Limits(), SMALL], ids=["usual", "small"])
 def test_damaged_traffic(limits: Limits) -> None:
     """Inputs of the transport's fuzzer: damaged ones are refused in the same words."""
@@ -376,6 +377,7 @@ def test_what_the_short_way_leaves_is_handled() -> None:
         assert str(states[-1]["written"]).count("handler failed") == 0
 
 
+@pytest.mark.slow
 def test_windows_are_granted_again() -> None:
     calls = [call(1 + 2 * at, b"x" * 900) + window_update(0, 1000) for at in range(400)]
     assert compare([GREETING, *calls], SMALL) > 380

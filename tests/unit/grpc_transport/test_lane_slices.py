@@ -52,7 +52,7 @@ def outcome(
 
 
 @examples(
-    100,
+    25,
     3_000,
     SAID,
     st.lists(st.integers(0, 1 << 16), max_size=5),

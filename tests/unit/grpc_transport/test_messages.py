@@ -82,6 +82,7 @@ def test_a_long_promise_takes_no_memory() -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_what_is_collected_takes_about_as_much_memory_as_it_counts() -> None:
     """In frames of two bytes as well: what a connection may hold is counted in these."""
     reader = MessageReader(IDENTITY, 1 << 20)

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ def outcome(peer: Peer) -> list[tuple[int, bytes, bool, int | None]]:
     return [(at, one.body, one.whole, one.was_reset) for at, one in sorted(peer.streams.items())]
 
 
+@pytest.mark.slow
 @given(st.lists(st.booleans(), max_size=60), st.integers(1, 400))
 def test_pauses_change_nothing(pauses: list[bool], cut: int) -> None:
     whole, sliced = Peer(), Peer()

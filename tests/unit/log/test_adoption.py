@@ -114,6 +114,7 @@ async def test_queues_stay_the_same_objects_and_who_waits_at_them_is_woken(tmp_p
     await check(store)
 
 
+@pytest.mark.slow
 async def test_sends_during_an_adoption_are_neither_missed_nor_doubled(tmp_path: Path) -> None:
     store = opened(tmp_path, mapped_file_size_commit_log=128 * 1024)
     send(store, 0, 3000)
@@ -323,6 +324,7 @@ SPOILT: dict[str, Spoil] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", SPOILT)
 async def test_files_that_are_not_right_are_refused_and_nothing_changes(tmp_path: Path, what: str) -> None:
     store = opened(tmp_path)

@@ -96,6 +96,7 @@ def read_by_core(queue: Queue, room: int) -> tuple[int, bytes]:
     return core().read(queue.units, queue.log, START, stop, queue.topic, QUEUE_ID, FIRST, room)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(TOPICS), MESSAGES, st.sampled_from([0, 100]), st.integers(0, 10_000))
 def test_both_read_the_same(
     topic: str, messages: list[tuple[bytes, str | None, bool, Host, Host]], gap: int, room: int
@@ -105,6 +106,7 @@ def test_both_read_the_same(
     assert read_by_core(queue, 1 << 30)[0] == len(messages)
 
 
+@pytest.mark.slow
 @example("orders", [(b"one", None, True, V4, V6)], 110, 0, False)  # PROPERTIESLENGTH
 @given(st.sampled_from(TOPICS), MESSAGES, st.integers(0, 1 << 20), st.integers(0, 7), st.booleans())
 def test_what_does_not_fit_is_left_to_python(
@@ -139,6 +141,7 @@ def test_a_stretch_of_no_record_is_not_read_beyond_its_end() -> None:
         assert read_by_core(queue._replace(units=pack_unit(wrong, size, code)), 1 << 20)[0] == -1
 
 
+@pytest.mark.slow
 async def test_pulls_are_the_same(tmp_path: Path) -> None:
     """Other queues' records lie between, and queues and log go over many files."""
     async with broker(tmp_path) as kit:

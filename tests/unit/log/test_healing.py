@@ -300,6 +300,7 @@ def heal_and_die(root: Path, log: bytes, step: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 async def test_killed_at_each_step_the_damage_is_reported_until_all_is_healed(tmp_path: Path) -> None:
     log = await master_log(tmp_path / "a", SIZES)
     before = derived(tmp_path / "a")

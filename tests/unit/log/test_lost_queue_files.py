@@ -10,6 +10,7 @@ from tests.campaigns import in_campaigns
 from tests.unit.log.replica_kit import config, derived, message, opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gone", [(0,), (0, 2), *in_campaigns((0, 1), (0, 1, 2), (1,))])
 @pytest.mark.parametrize("keep_checkpoint", [True, False])
 async def test_the_first_files_of_a_queue_come_back(

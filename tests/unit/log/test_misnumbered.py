@@ -101,6 +101,7 @@ LOSSES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", LOSSES)
 @pytest.mark.parametrize(
     ("damaged", "bit"), [(100, 1 << 3), (240, 1 << 8), *rows_in_campaigns(*OTHER_FLIPS, (240, 1 << 2))]
@@ -165,6 +166,7 @@ async def test_a_scrub_meets_it_before_anybody_asks(tmp_path: Path, killed: Kill
     await store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("damaged", "bit"), [(100, 1 << 3), *rows_in_campaigns(*OTHER_FLIPS)])
 async def test_a_slave_s_queue_goes_on_too(tmp_path: Path, damaged: int, bit: int) -> None:
     """The bytes come as they are on the master's disk, piece by piece."""

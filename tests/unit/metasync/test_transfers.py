@@ -56,6 +56,7 @@ def through(kind: TableKind, content: Content) -> Content:
     return content_of(transfer)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(names, topic_entries, max_size=3), st.dictionaries(names, json_values, max_size=2))
 def test_9403_9404_9547_topics_come_through_as_they_are(entries: dict[str, Any], other: dict[str, Any]) -> None:
     """Whatever the master has: nothing is held to the rules that clients are held to. Java's validator refuses plain
@@ -92,6 +93,7 @@ def large(count: int) -> Content:
     return Content(VERSION, {f"topic-{at}": {**entry, "topicName": f"topic-{at}"} for at in range(count)})
 
 
+@pytest.mark.slow
 def test_9616_size_is_no_limit_and_10195_all_pages_are_of_one_version() -> None:
     """Java's table is one frame of at most 16 MiB, its pages begin anew whenever the version changes between them."""
     content = large(30_000)
@@ -102,6 +104,7 @@ def test_9616_size_is_no_limit_and_10195_all_pages_are_of_one_version() -> None:
     assert through(TableKind.TOPICS, content) == content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [0, 1, -1])
 def test_a_table_with_a_page_missing_is_none(lost: int) -> None:
     found = list(pages(TableKind.TOPICS, large(20_000)))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pytest
 from hypothesis import seed as drawn_from
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -493,6 +494,7 @@ def test_a_master_of_an_earlier_epoch_is_not_the_one_that_serves() -> None:
         assert [node.number for node in state.nodes if node.serves] == [1]
 
 
+@pytest.mark.slow
 def test_promotions_lose_nothing() -> None:
     """How many of the examples have a promotion is chance: as many are run as it takes to see some."""
     examples = int(os.environ.get("TANDEM_TEST_PROMOTION_EXAMPLES", "60"))

@@ -340,6 +340,7 @@ def test_any_chunking_gives_the_same_log(have: int, size: int, compare: int, cut
     assert slave.reports == sorted(set(slave.reports))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(have=st.integers(1, 3000), at=st.integers(0, 4999), size=st.integers(1, 700), cuts=st.sets(st.integers(1, 6000)))
 def test_any_chunking_finds_the_fork(have: int, at: int, size: int, cuts: set[int]) -> None:

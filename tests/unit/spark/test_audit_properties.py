@@ -65,7 +65,7 @@ def told(report: AuditReport) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name not in ("seconds", "phases")}
 
 
-@examples(30, 120, any_log(), partitions, st.booleans())
+@examples(7, 120, any_log(), partitions, st.booleans())
 def test_what_sequential_dispatch_makes_has_no_faults(scratch: Path, log: RandomLog, cuts: int, sparse: bool) -> None:
     if not any(map(any, log.files.values())):
         return
@@ -76,7 +76,7 @@ def test_what_sequential_dispatch_makes_has_no_faults(scratch: Path, log: Random
     assert report.records == sum(one.records for one in report.ranges)
 
 
-@examples(20, 80, any_log(), partitions)
+@examples(5, 80, any_log(), partitions)
 def test_how_the_log_is_cut_does_not_matter(scratch: Path, log: RandomLog, cuts: int) -> None:
     root = whole_store(log, scratch / "one")
     for path in sorted(root.glob("consumequeue/*/*/*"))[::2]:
@@ -97,7 +97,7 @@ units = st.one_of(
 queue_changes = st.lists(st.tuples(st.integers(0, MANY), st.integers(0, MANY), units), min_size=1, max_size=12)
 
 
-@examples(40, 120, any_log(), partitions, queue_changes)
+@examples(10, 120, any_log(), partitions, queue_changes)
 def test_changed_queues(scratch: Path, log: RandomLog, cuts: int, changes: list[tuple[int, int, bytes]]) -> None:
     root = whole_store(log, scratch / "one")
     paths = sorted(root.glob("consumequeue/*/*/*"))
@@ -179,7 +179,7 @@ def unreachable(data: bytes, sizes: Sizes) -> int:
     return missed
 
 
-@examples(40, 120, any_log(), partitions, index_changes)
+@examples(10, 120, any_log(), partitions, index_changes)
 def test_changed_index(scratch: Path, log: RandomLog, cuts: int, changes: list[tuple[int, int, str, int]]) -> None:
     root = whole_store(log, scratch / "one")
     paths = [path for path in sorted(root.glob("index/*")) if IndexHeader.unpack(path.read_bytes()).index_count > 1]

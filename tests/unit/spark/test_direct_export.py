@@ -145,6 +145,7 @@ def test_files_are_on_the_disk_before_they_take_the_place_of_others(
     assert len(old - set(out.rglob("part-*"))) == 1
 
 
+@pytest.mark.slow
 def test_the_command_needs_no_spark(store: Path, tmp_path: Path) -> None:
     done = tandem("export", str(store), str(tmp_path / "out"), "--json", environment={"JAVA_HOME": "/nowhere"})
     assert done.code == 0, done.err

@@ -116,6 +116,7 @@ def differences(ours: Files, java: Files, why: str) -> Differs:
     return Differs(why, stale, lost, len(of_java) - common.total(), len(entries) - common.total())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*TELLING, *in_campaigns(*sorted(STORES.keys() - TELLING))])
 def test_rebuilt_as_java_and_as_our_store_wrote_it(name: str, tmp_path: Path) -> None:
     """Entire files of the store's own sequential code for any number of partitions; of Java's what must be equal."""

@@ -20,17 +20,17 @@ def compare(log: RandomLog, scratch: Path, cuts: int, sparse: bool) -> None:
     assert "\n".join(got.differences(want)) == "", log.notes
 
 
-@examples(40, 200, any_log(damaged=False), partitions, st.booleans())
+@examples(10, 200, any_log(damaged=False), partitions, st.booleans())
 def test_sound_logs(scratch: Path, log: RandomLog, cuts: int, sparse: bool) -> None:
     compare(log, scratch, cuts, sparse)
 
 
-@examples(60, 300, any_log(), partitions, st.booleans())
+@examples(15, 300, any_log(), partitions, st.booleans())
 def test_damaged_logs(scratch: Path, log: RandomLog, cuts: int, sparse: bool) -> None:
     compare(log, scratch, cuts, sparse)
 
 
-@examples(20, 60, any_log(), partitions, st.booleans())
+@examples(5, 60, any_log(), partitions, st.booleans())
 def test_as_a_store_that_starts_on_it(scratch: Path, log: RandomLog, cuts: int, sparse: bool) -> None:
     """Recovery of the whole log, with its own look at damage: the same files, the same end, the same damage."""
     place = scratch / "one"

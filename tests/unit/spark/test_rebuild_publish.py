@@ -109,6 +109,7 @@ def test_published_files_are_the_right_ones(root: Path, want: Files) -> None:
     assert files_of(root).differences(want) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("supported", [True, *in_campaigns(False)])
 @pytest.mark.parametrize("behind", [True, *in_campaigns(False)])
 def test_a_kill_at_every_step(

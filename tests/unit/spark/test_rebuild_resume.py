@@ -65,6 +65,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, number: int, where: str, work: Ca
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["before", "way", "after"])
 @pytest.mark.parametrize(("cores", "cores_after"), [(1, 3), *rows_in_campaigns((1, 1), (8, 1))])
 def test_a_kill_at_any_document(

@@ -90,6 +90,7 @@ def test_a_test_that_raced_is_named(tmp_path: Path) -> None:
     assert "to be mended (docs/CONTRIBUTING.md, Tests):\n  test_races.py::test_races\n\nall of" in told
 
 
+@pytest.mark.slow
 def test_a_test_of_a_group_is_found_again(tmp_path: Path) -> None:
     """Beside others it is called after its group too."""
     grouped = "import pytest\npytestmark = pytest.mark.xdist_group('two words')\n" + RACES
@@ -99,6 +100,7 @@ def test_a_test_of_a_group_is_found_again(tmp_path: Path) -> None:
     assert re.findall(r"^\d+ (?:passed|failed)", told, re.M) == ["1 failed", "1 passed"], "not all once more"
 
 
+@pytest.mark.slow
 def test_a_test_that_fails_twice_has_failed(tmp_path: Path) -> None:
     status, told = outcome(tmp_path, 2, broken=BROKEN, races=RACES)
     assert status == 1

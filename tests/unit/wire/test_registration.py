@@ -42,6 +42,7 @@ REGISTRATIONS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(REGISTRATIONS)
 def test_a_registration_is_read_as_it_was_written(said: Registration) -> None:
     assert Registration.from_command(said.to_command()) == said

@@ -149,6 +149,7 @@ def _by_time(item: tuple[int, int]) -> tuple[int, int]:
     return item[1], item[0]
 
 
+@pytest.mark.slow
 async def test_what_waits_longer_than_its_file_is_stored_again(tmp_path: Path) -> None:
     async with delaying(tmp_path, file_reserved_time=2) as kit:
         await at(kit, BEGIN + 5 * HOUR, b"long", UNIQ_KEY="k", a="b")
