@@ -6,7 +6,7 @@ filled by batches costs one copy, whatever the number of messages.
 
 from tandemmq.store.broker.errors import NoSuchQueue, NotReadable, QueueOutOfRange
 from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
-from tandemmq.store.broker.reading import is_whole, may_have_been_lost, named_record, read_whole
+from tandemmq.store.broker.reading import is_whole, may_have_been_lost, read_whole
 from tandemmq.store.broker.rules import check_not_negative
 from tandemmq.store.broker.slave_reads import SlaveReadRules, SlaveReads
 from tandemmq.store.broker.tags import TagFilter
@@ -17,6 +17,7 @@ from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.reading.named_records import Named
+from tandemmq.store.log.reading.record_reader import named_record
 
 SCAN_UNITS = 2_048
 """With a tag filter: units looked at in one call, which take a millisecond (RocketMQ looks at 800 or more)."""
@@ -250,7 +251,7 @@ class _Reading:
             self._records.doubt(number)
             return False
         data = read_whole(self._store, offset, size)
-        record = None if data is None else named_record(data, self._wanted.topic, self._wanted.queue_id, number)
+        record = None if data is None else named_record(data, (self._wanted.topic, self._wanted.queue_id), number)
         if record is None:
             self._records.doubt(number)
             return False

@@ -61,15 +61,6 @@ def has_expired(store: MessageStore, record: Record) -> bool:
     return queue is not None and record.queue_offset < queue.kept_from
 
 
-def named_record(data: bytes, topic: str, queue_id: int, queue_offset: int) -> Record | None:
-    """The record in `data`, its checksum not looked at; None where it is none, or not the one of that place."""
-    try:
-        record = decode_record(data, verify=False)
-    except CorruptRecord:
-        return None
-    return record if (record.topic, record.queue_id, record.queue_offset) == (topic, queue_id, queue_offset) else None
-
-
 def may_have_been_lost(store: MessageStore, topic: str, queue_id: int) -> bool:
     """Whether a queue that is not there may only not be rebuilt yet."""
     offsets = store.commit_log.offsets

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from tandemmq.common.log_output import get_log
-from tandemmq.store.broker.reading import is_whole, named_record
+from tandemmq.store.broker.reading import is_whole
 from tandemmq.store.delivery.ledger.kept_positions import KeptPosition
 from tandemmq.store.format.crc import crc31
 from tandemmq.store.format.record import MIN_RECORD_SIZE, Record
@@ -21,6 +21,7 @@ from tandemmq.store.format.unit import Unit
 from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
+from tandemmq.store.log.reading.record_reader import named_record
 
 log = get_log(__name__)
 
@@ -202,7 +203,7 @@ class QueueCursor:
     def record_at(self, offset: int, physical_offset: int) -> Record | None:
         """The record of an offset where it is known to lie there, intact; None where it does not: ask its unit then."""
         data = self._store.read_record(physical_offset)
-        record = None if data is None else named_record(data, self.topic, self.queue_id, offset)
+        record = None if data is None else named_record(data, (self.topic, self.queue_id), offset)
         if record is None or (record.body and crc31(record.body) != record.body_crc):
             return None
         return record
@@ -222,7 +223,7 @@ class QueueCursor:
         if unit.size < MIN_RECORD_SIZE or unit.physical_offset < 0:
             return None
         data = self._store.read_record(unit.physical_offset, unit.size)
-        return None if data is None else named_record(data, self.topic, self.queue_id, offset)
+        return None if data is None else named_record(data, (self.topic, self.queue_id), offset)
 
     def _not_ready(self) -> QueueNotReady:
         return QueueNotReady(f"Queue {self.queue_id} of topic {self.topic} is being rebuilt from the commit log.")

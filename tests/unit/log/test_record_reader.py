@@ -5,7 +5,7 @@ from pathlib import Path
 from tandemmq.store.format.record import BLANK_SIZE, Message, encode_blank, encode_record
 from tandemmq.store.format.unit import Unit
 from tandemmq.store.log.edges.disk import LocalDisk
-from tandemmq.store.log.reading.record_reader import RecordReader
+from tandemmq.store.log.reading.record_reader import RecordReader, named_record
 from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
 from tandemmq.store.log.segments.mapped_file import MappedFile
 from tandemmq.store.log.segments.mapped_file_queue import MappedFileQueue
@@ -61,6 +61,10 @@ def test_what_is_decoded_is_compared_with_what_is_known_of_it(tmp_path: Path) ->
     assert log.reader.named(0, ("orders", 2), 8) is None
     assert log.reader.named(0, ("orders", 1), 7) is None
     assert log.reader.named(0, ("others", 2), 7) is None
+    data = log.reader.read(0, None, log.end)
+    assert data is not None
+    assert named_record(data, ("orders", 2), 7) == log.reader.decoded(0), "the same of bytes that were read"
+    assert named_record(data, ("orders", 2), 8) is named_record(data[:-1], ("orders", 2), 7) is None
     assert log.reader.decoded(1) is log.reader.decoded(3 * FILE_SIZE) is None
     log.first.map[: log.size] = encode_record(MESSAGE, 7, 4_000, 1)
     assert log.reader.decoded(0) is not None

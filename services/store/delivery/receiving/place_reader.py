@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tandemmq.store.broker.errors import NoSuchQueue, NotReadable
 from tandemmq.store.broker.pull import Puller
 from tandemmq.store.broker.pulled import PullAnswer, PullStatus, Wanted
-from tandemmq.store.broker.reading import is_whole, named_record, read_intact
+from tandemmq.store.broker.reading import is_whole, read_intact
 from tandemmq.store.broker.tags import TagFilter
 from tandemmq.store.delivery.journal.facts import Place
 from tandemmq.store.format.intact import flaw_of, split_intact
@@ -18,6 +18,7 @@ from tandemmq.store.format.record import MIN_RECORD_SIZE, split_records
 from tandemmq.store.format.record_fields import physical_offset_at
 from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
+from tandemmq.store.log.reading.record_reader import named_record
 
 
 class Absence(Enum):
@@ -123,7 +124,7 @@ class PlaceReader:
         units = queue.read(offset, 1)
         if units and MIN_RECORD_SIZE <= units[0].size <= self._store.config.mapped_file_size_commit_log:
             data = read_intact(self._store, units[0].physical_offset, units[0].size)
-            if data is not None and named_record(data, place.topic, place.queue, offset) is not None:
+            if data is not None and named_record(data, (place.topic, place.queue), offset) is not None:
                 return data
         if self._store.repairs.is_lost(queue, offset):
             return Absence.GONE

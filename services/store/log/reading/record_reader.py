@@ -4,6 +4,7 @@ What is read is compared with what the reader knows of it: its own offset, its s
 named it. Whole stretches of the log are read by `scan.LogScan`.
 """
 
+from tandemmq.store.format.buffers import ReadBuffer
 from tandemmq.store.format.record import MIN_RECORD_SIZE, CorruptRecord, Record, decode_record
 from tandemmq.store.format.record_fields import physical_offset_at, size_at
 from tandemmq.store.format.record_identity import behind_topic
@@ -11,6 +12,15 @@ from tandemmq.store.format.unit import Unit
 from tandemmq.store.log.queues.queue_offsets import QueueKey
 from tandemmq.store.log.recovery.damage import KnownDamage
 from tandemmq.store.log.segments.scan import LogFiles
+
+
+def named_record(data: ReadBuffer, queue: QueueKey, number: int, at: int = 0, *, verify: bool = False) -> Record | None:
+    """What can be decoded at index `at` of `data` if it is number `number` of a queue."""
+    try:
+        record = decode_record(data, at, verify=verify)
+    except CorruptRecord:
+        return None
+    return record if (record.topic, record.queue_id, record.queue_offset) == (*queue, number) else None
 
 
 class RecordReader:
@@ -38,9 +48,8 @@ class RecordReader:
 
     def named(self, offset: int, queue: QueueKey, number: int, *, verify: bool = False) -> Record | None:
         """What can be decoded at a log offset if it is number ``number`` of a queue."""
-        record = self.decoded(offset, verify=verify)
-        fits = record is not None and (record.topic, record.queue_id, record.queue_offset) == (*queue, number)
-        return record if fits else None
+        file = self._files.find(offset)
+        return None if file is None else named_record(file.map, queue, number, offset - file.start, verify=verify)
 
     def read(self, offset: int, size: int | None, log_end: int) -> bytes | None:
         """The bytes of one record below ``log_end``, of ``size`` if that is known.
