@@ -18,6 +18,7 @@ from tandemmq.client.observing import Observers, tell
 from tandemmq.client.outgoing import Seconds, seconds_of
 from tandemmq.client.records import one_record
 from tandemmq.common.backoff import Backoff
+from tandemmq.common.timers import time_limit
 from tandemmq.delivery.v1 import delivery_pb2
 
 log = logging.getLogger("tandemmq.client")
@@ -177,7 +178,7 @@ class Consumer:
         self._asking += 1
         await self._tell()
         try:
-            async with asyncio.timeout(timeout), self._news:
+            async with time_limit(self._cluster.timers, timeout), self._news:
                 await self._news.wait_for(lambda: self._ready or self._stopped or self._failed is not None)
         except TimeoutError:
             return None
@@ -252,7 +253,7 @@ class Consumer:
                     await self._tell()
                     return
                 log.log(logging.WARNING if backoff.fresh else logging.DEBUG, "no messages at present: %s", error)
-                await asyncio.sleep(backoff.pause())
+                await self._cluster.timers.sleep(backoff.pause())
             else:
                 backoff.reset()
                 attempt_id = secrets.token_hex(8)
@@ -313,7 +314,7 @@ class Consumer:
             except ClientError as error:
                 log.debug("heartbeat: %s", error)
             self._greeted.set()
-            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await self._cluster.timers.sleep(HEARTBEAT_SECONDS)
 
 
 async def _ended(task: "asyncio.Task[Any]") -> None:

@@ -90,7 +90,7 @@ class Producer:
         self._attending: Attending | None = None
         self._observers = tuple(observers)
         lingers = seconds_of(linger)
-        self._lingering = Lingering(lingers, self._store_all, self._store) if lingers else None
+        self._lingering = Lingering(lingers, self._store_all, self._store, self._cluster.timers) if lingers else None
 
     async def __aenter__(self) -> Self:
         if self._check is not None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -13,6 +14,7 @@ from tandemmq.client.errors import ClientError, NoLongerHeld
 from tandemmq.client.message import MessageContent
 from tandemmq.client.observing import Observers, observed_handling
 from tandemmq.client.outgoing import Seconds, seconds_of
+from tandemmq.common.timers import time_limit
 
 log = logging.getLogger("tandemmq.client")
 
@@ -162,6 +164,7 @@ class _Crew:
     ) -> None:
         self.counts = WorkerCounts()
         self._consumer = consumer
+        self._timers = consumer._cluster.timers
         self._handler = handler
         self._places = asyncio.Semaphore(concurrency)
         self._retry_after = retry_after
@@ -188,7 +191,10 @@ class _Crew:
         """Wait for those at work; who is not ready in time is cancelled, and his message comes again."""
         self._finishing.set()
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=grace)
+            with suppress(TimeoutError):
+                async with time_limit(self._timers, grace):
+                    await asyncio.wait(self._tasks)
+            late = [task for task in self._tasks if not task.done()]
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
@@ -233,7 +239,7 @@ class _Crew:
     async def _pause(self, seconds: float) -> bool:
         """Wait, while the message stays ours; False if the worker ends first."""
         try:
-            async with asyncio.timeout(seconds):
+            async with time_limit(self._timers, seconds):
                 await self._finishing.wait()
         except TimeoutError:
             self.counts.retried += 1

@@ -79,12 +79,12 @@ class Attending:
                 log.debug("%s: attending: %s", address, from_rpc(error))
             except Exception:
                 log.exception("%s: attending failed, and begins anew", address)
-            await asyncio.sleep(backoff.pause())
+            await self._cluster.timers.sleep(backoff.pause())
 
     async def _heartbeats(self) -> AsyncIterator[delivery_pb2.HeartbeatRequest]:
         while True:
             yield self._heartbeat
-            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await self._cluster.timers.sleep(HEARTBEAT_SECONDS)
 
     def _take(self, command: delivery_pb2.AttendResponse) -> None:
         task = asyncio.create_task(self._answer(command))

@@ -1,8 +1,6 @@
 """Cluster: one store, or the several of a broker of which one is master; calls go to whoever can answer them."""
 
-import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 
@@ -12,6 +10,7 @@ from tandemmq.client.channels import LASTING_OPTIONS, File, open_aio_channel
 from tandemmq.client.errors import NotMaster, StoreUnreachable, from_rpc
 from tandemmq.client.places import Places, addresses_of
 from tandemmq.common.backoff import Backoff
+from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
 
@@ -51,12 +50,14 @@ Got = TypeVar("Got")
 class Cluster:
     """Connections to the stores of one broker, for one event loop. Close it."""
 
-    def __init__(self, addresses: str | Sequence[str], **access: Any) -> None:
+    def __init__(self, addresses: str | Sequence[str], *, timers: Timers | None = None, **access: Any) -> None:
         """`access`: see `Access`. Nothing is sent before the first call. Raises ValueError, TypeError."""
         if unknown := access.keys() - Access.__annotations__.keys():
             raise TypeError(f"there is no argument {', '.join(sorted(unknown))}")
         self._places = Places(addresses_of(addresses))
         self._access = access
+        self.timers = timers or LoopTimers()
+        """By which all wait that call it."""
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._stubs: dict[str, Stubs] = {}
         self.on_led: Callable[[], None] | None = None
@@ -93,7 +94,7 @@ class Cluster:
         A store that is no master says who is, and is believed at once. `wait`: seconds for which the store is asked to
         wait itself. Raises RequestFailed, StoreUnreachable.
         """
-        give_up = time.monotonic() + keep_trying
+        give_up = self.timers.time() + keep_trying
         attempt, backoff = 0, Backoff(*PAUSES)
         pause = backoff.pause()
         led: set[str] = set()
@@ -117,11 +118,11 @@ class Cluster:
             self._places.leave(address, silent=isinstance(failed, StoreUnreachable))
             if attempt % len(self.addresses) == 0:  # all of them were tried
                 pause = backoff.pause()
-            if time.monotonic() + pause > give_up:
+            if self.timers.time() + pause > give_up:
                 raise failed from None
             log.debug("%s: %s; trying again at %s", address, failed, self.current)
             led.clear()
-            await asyncio.sleep(pause)
+            await self.timers.sleep(pause)
 
     async def close(self) -> None:
         """End the connections."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +21,7 @@ class Held:
 
     handle: str
     until: float
-    """By the monotonic clock: when the broker gives it to somebody else."""
+    """By the timers of the cluster: when the broker gives it to somebody else."""
 
 
 class Holding:
@@ -51,7 +50,7 @@ class Holding:
 
     def take(self, handle: str, invisible_ms: int) -> Held:
         """A message was given to us."""
-        held = Held(handle, time.monotonic() + invisible_ms / 1000)
+        held = Held(handle, self._cluster.timers.time() + invisible_ms / 1000)
         self._held.add(held)
         return held
 
@@ -139,8 +138,8 @@ class Holding:
     async def keep(self) -> None:
         """Renew what is held, for ever."""
         while True:
-            await asyncio.sleep(self._invisible / 4)
-            soon = time.monotonic() + self._invisible / 2
+            await self._cluster.timers.sleep(self._invisible / 4)
+            soon = self._cluster.timers.time() + self._invisible / 2
             due = [one for one in self._held if one.until < soon]
             for at in range(0, len(due), MOST_HANDLES):
                 try:
@@ -156,7 +155,7 @@ class Holding:
                     self._held.discard(held)
                     log.warning("a message of %s is no longer ours: %s", self._topic, outcome.refusal.message)
             else:
-                held.handle, held.until = outcome.handle or held.handle, time.monotonic() + self._invisible
+                held.handle, held.until = outcome.handle or held.handle, self._cluster.timers.time() + self._invisible
 
     async def _change(
         self, given: Sequence[Held], seconds: float, keep_trying: float, *, unseen: bool = False

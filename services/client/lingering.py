@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from tandemmq.client.encode import Outgoing
 from tandemmq.client.errors import ClientError, ClientFault, Refused
 from tandemmq.client.outgoing import Sent
+from tandemmq.common.timers import Timer, Timers
 
 MOST_MESSAGES = 500
 MOST_BYTES = 512 << 10
@@ -23,26 +24,27 @@ class Lingering:
         seconds: float,
         send_all: Callable[[Sequence[Outgoing]], Awaitable[Sequence[Sent]]],
         send_one: Callable[[Outgoing], Awaitable[Sent]],
+        timers: Timers,
     ) -> None:
         """`seconds`: how long the first message of a request waits for others."""
         self._seconds = seconds
         self._send_all = send_all
         self._send_one = send_one
+        self._timers = timers
         self._waiting: list[tuple[Outgoing, asyncio.Future[Sent]]] = []
         self._bytes = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Timer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def send(self, message: Outgoing) -> Sent:
         """Store a message with others; who is cancelled in time has not sent it. Raises what sending it raises."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[Sent] = loop.create_future()
+        done: asyncio.Future[Sent] = asyncio.get_running_loop().create_future()
         self._waiting.append((message, done))
         self._bytes += len(message.body)
         if len(self._waiting) >= MOST_MESSAGES or self._bytes >= MOST_BYTES:
             self._flush()
         elif self._timer is None:
-            self._timer = loop.call_later(self._seconds, self._flush)
+            self._timer = self._timers.call_later(self._seconds, self._flush)
         return await done
 
     def hurry(self) -> None:

@@ -6,10 +6,11 @@ frozen: taken out of the collector's sight, so that the next looks at what has c
 by its counts of references; cycles among it do not, so now and then everything is looked at once.
 """
 
-import asyncio
 import gc
 from collections.abc import Mapping
 from time import perf_counter
+
+from tandemmq.common.timers import Timer, Timers
 
 _LONG_SECONDS = 0.005
 """A full collection that takes longer is not made over the same objects again."""
@@ -22,17 +23,17 @@ class ShortCollections:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        timers: Timers,
         *,
         long_seconds: float = _LONG_SECONDS,
         thaw_seconds: float = _THAW_SECONDS,
     ) -> None:
         """`long_seconds`: of a full collection that freezes; `thaw_seconds`: between two looks at everything."""
-        self._loop = loop
+        self._timers = timers
         self._long_seconds = long_seconds
         self._thaw_seconds = thaw_seconds
         self._began = 0.0
-        self._thawing: asyncio.TimerHandle | None = None
+        self._thawing: Timer | None = None
         self.frozen = 0
         """How often something was frozen since everything was last looked at."""
 
@@ -41,7 +42,7 @@ class ShortCollections:
         gc.collect()
         gc.freeze()
         gc.callbacks.append(self._collected)
-        self._thawing = self._loop.call_later(self._thaw_seconds, self._thaw)
+        self._thawing = self._timers.call_later(self._thaw_seconds, self._thaw)
 
     def stop(self) -> None:
         """Everything is in the collector's sight again."""
@@ -63,7 +64,7 @@ class ShortCollections:
             self.frozen += 1
 
     def _thaw(self) -> None:
-        self._thawing = self._loop.call_later(self._thaw_seconds, self._thaw)
+        self._thawing = self._timers.call_later(self._thaw_seconds, self._thaw)
         if self.frozen:
             gc.unfreeze()
             gc.collect()  # which freezes what is left, unless that is little

@@ -12,6 +12,8 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import SERVICE_NAME, aio
 
+from tandemmq.common.timers import LoopTimers, Timers
+
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 SERVING = health_pb2.HealthCheckResponse.SERVING
 
@@ -28,8 +30,9 @@ class _Servicer(aio.HealthServicer):
     And it lists what it knows, and says what it does not know, which the library's does not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, timers: Timers) -> None:
         super().__init__()
+        self._timers = timers
         self._watches: set[asyncio.Future[None]] = set()
         self._names: set[str] = set()
 
@@ -65,7 +68,7 @@ class _Servicer(aio.HealthServicer):
     async def end_watches(self) -> None:
         """Lets every watcher see the last change, then ends its stream."""
         if self._watches:
-            await asyncio.sleep(_LAST_WORD_SECONDS)
+            await self._timers.sleep(_LAST_WORD_SECONDS)
         for watch in list(self._watches):
             watch.cancel()
 
@@ -73,8 +76,8 @@ class _Servicer(aio.HealthServicer):
 class HealthBoard:
     """Says which services of a server serve."""
 
-    def __init__(self) -> None:
-        self._servicer = _Servicer()
+    def __init__(self, timers: Timers | None = None) -> None:
+        self._servicer = _Servicer(timers or LoopTimers())
         self._services: list[str] = [""]
 
     def add_to(self, server: grpc.aio.Server) -> None:

@@ -41,6 +41,7 @@ from tandemmq.common.metrics_endpoint import MetricsEndpoint
 from tandemmq.common.server_settings import ServerSettings
 from tandemmq.common.shutdown import StopRequest, StopSignal
 from tandemmq.common.started_pool import start_loop_threads
+from tandemmq.common.timers import LoopTimers
 
 if TYPE_CHECKING:
     from tandemmq.common.access.gate import Gate
@@ -175,7 +176,7 @@ class ServiceHost:
         """The services are ready: health says so from now on."""
         await self.health.serving()
         if self._collections is None:  # once: a service may come and go with its health
-            self._collections = ShortCollections(asyncio.get_running_loop())
+            self._collections = ShortCollections(LoopTimers())
             self._collections.start()
         log.info("serving", services=",".join(self._guarded.services))
 

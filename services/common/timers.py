@@ -123,8 +123,11 @@ class LoopTimers:
 
 
 @asynccontextmanager
-async def time_limit(timers: Timers, seconds: float) -> AsyncIterator[None]:
-    """`asyncio.timeout` by these timers: what is in the block ends in so many seconds, with TimeoutError."""
+async def time_limit(timers: Timers, seconds: float | None) -> AsyncIterator[None]:
+    """`asyncio.timeout` by these timers: what is in the block ends in so many seconds, by TimeoutError; None: never."""
+    if seconds is None:
+        yield
+        return
     async with asyncio.timeout(None) as limit:
         timer = timers.call_later(max(seconds, 0), limit.reschedule, 0)  # of the loop's own clock: now
         try:

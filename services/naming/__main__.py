@@ -58,7 +58,7 @@ async def serve(settings: NamingSettings, announce: Announce | None = None, stop
     limits = RemotingLimits(connections=settings.names_max_connections)
     called = partial(metrics.called, protocol="remoting")
     handlers = Handlers(measured(asked.handlers(), code_of, called), code_of)
-    server = RemotingServer(handlers, limits, closed=watch.closed)
+    server = RemotingServer(handlers, limits, closed=watch.closed, timers=timers)
     metrics.watch(routes, lambda: len(server.connections), lambda: server.told)
     host = ServiceHost(settings, metrics.registry(), stop=stop)
     host.add(add_NodeServicer_to_server, NodeServicer("names", settings, settings.names_directory), NODE_RULES)

@@ -88,7 +88,7 @@ class _NameServer:
         self._period = period
         self._timeout = timeout
         self._timers = timers
-        self._client = RemotingClient(address)
+        self._client = RemotingClient(address, timers=timers)
         self._known: BrokerIdentity | None = None
         """As which we are registered."""
         self._yielding_since: float | None = None

@@ -26,6 +26,7 @@ from tandemmq.common.access.scrypt import fits
 from tandemmq.common.access.table import AccessTable
 from tandemmq.common.log_output import get_log
 from tandemmq.common.started_pool import started_pool
+from tandemmq.common.timers import LoopTimers, Timers
 
 log = get_log(__name__)
 
@@ -62,6 +63,7 @@ class AccessKeeper:
         path: Path,
         *,
         clock: Callable[[], float] = time.monotonic,
+        timers: Timers | None = None,
         read: Callable[[Path], str] = read_text,
         compare: Callable[[str, str], bool] = fits,
     ) -> None:
@@ -72,6 +74,7 @@ class AccessKeeper:
         """
         self._path = path
         self._clock = clock
+        self._timers = timers or LoopTimers()
         self._read = read
         self._compare = compare
         self._mark = _mark(path)
@@ -107,7 +110,7 @@ class AccessKeeper:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await self._timers.sleep(_LOOK_SECONDS)
             try:
                 if self.changed:
                     # A table changes in a turn of the loop, for all at once.

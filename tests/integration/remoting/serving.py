@@ -11,6 +11,7 @@ from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.handlers import Handlers
 from tandemmq.common.net.remoting.limits import RemotingLimits
 from tandemmq.common.net.remoting.server import RemotingServer, TlsContext
+from tandemmq.common.timers import Timers
 from tandemmq.common.wire.remoting.command import Command
 
 ECHO, HOLD, REFUSE, FAIL, CALL_BACK, TOO_LARGE, AT_ONCE = range(1, 8)
@@ -83,12 +84,20 @@ class Running:
 
 @asynccontextmanager
 async def serving(
-    limits: RemotingLimits | None = None, tls: TlsContext | None = None, *, only_tls: bool = False
+    limits: RemotingLimits | None = None,
+    tls: TlsContext | None = None,
+    *,
+    only_tls: bool = False,
+    timers: Timers | None = None,
 ) -> AsyncIterator[Running]:
     """A server for the time of a test."""
     served = Served()
     server = RemotingServer(
-        served.handlers, limits or RemotingLimits(), opened=served.connections.append, closed=served.ended.append
+        served.handlers,
+        limits or RemotingLimits(),
+        opened=served.connections.append,
+        closed=served.ended.append,
+        timers=timers,
     )
     port = server.add_port("127.0.0.1:0", tls, only_tls=only_tls)
     await server.start()

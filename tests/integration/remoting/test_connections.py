@@ -33,6 +33,7 @@ from tests.integration.remoting.serving import (
     Running,
     serving,
 )
+from tests.manual_timers import ManualTimers
 
 
 class Raw:
@@ -154,11 +155,16 @@ async def test_the_server_asks_its_client_and_tells_it() -> None:
 
 
 async def test_a_client_that_does_not_answer_or_goes_away_is_told_to_who_asks() -> None:
-    async with serving(RemotingLimits(asks=1)) as running:
+    timers = ManualTimers()
+    async with serving(RemotingLimits(asks=1), timers=timers) as running:
         raw = await Raw.to(running)
         connection = running.served.connections[0]
-        with pytest.raises(PeerSilent, match="0.05 s"):
-            await connection.ask(Command(40), 0.05)
+        silent = asyncio.ensure_future(connection.ask(Command(40), 5))
+        await timers.advance(4)
+        assert not silent.done()
+        await timers.advance(1)
+        with pytest.raises(PeerSilent, match="5 s"):
+            await silent
         waiting = asyncio.ensure_future(connection.ask(Command(40), PATIENCE))
         await asyncio.sleep(0)
         with pytest.raises(TooMuchAsked):
@@ -262,8 +268,13 @@ async def test_a_peer_that_stalls_is_closed_after_a_while() -> None:
 
 
 async def test_idle_connections_are_closed() -> None:
-    async with serving(RemotingLimits(idle_seconds=0.5)) as running:
+    timers = ManualTimers()
+    async with serving(RemotingLimits(idle_seconds=60), timers=timers) as running:
         raw = await Raw.to(running)
+        await until(lambda: bool(running.served.connections))
+        await timers.advance(60)
+        assert not running.served.ended
+        await timers.advance(2)
         assert await raw.ended()
         assert running.server.told.idle == 1
 

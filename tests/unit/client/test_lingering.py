@@ -13,6 +13,7 @@ from tandemmq.client.errors import refused
 from tandemmq.client.lingering import MOST_MESSAGES, Lingering
 from tandemmq.client.outgoing import Sent
 from tandemmq.store.v1 import store_pb2
+from tests.manual_timers import ManualTimers
 
 LONG = 3600.0
 """Seconds that no test waits."""
@@ -44,15 +45,19 @@ def of(*bodies: bytes) -> list[Outgoing]:
 
 async def test_what_is_sent_meanwhile_goes_along() -> None:
     store = Store()
-    lingering = Lingering(0.01, store.send_all, store.send_one)
-    sent = await asyncio.gather(*(lingering.send(one) for one in of(b"1", b"2", b"3")))
+    lingering = Lingering(5, store.send_all, store.send_one, timers := ManualTimers())
+    sending = asyncio.gather(*(lingering.send(one) for one in of(b"1", b"2", b"3")))
+    await timers.advance(4)
+    assert store.requests == []
+    await timers.advance(1)
+    sent = await sending
     assert [one.unique_key for one in sent] == ["1", "2", "3"]
     assert store.requests == [[b"1", b"2", b"3"]]
 
 
 async def test_a_full_request_does_not_wait() -> None:
     store = Store()
-    lingering = Lingering(LONG, store.send_all, store.send_one)
+    lingering = Lingering(LONG, store.send_all, store.send_one, ManualTimers())
     await asyncio.gather(*(lingering.send(one) for one in of(*[b"x"] * MOST_MESSAGES)))
     big = b"x" * (300 << 10)
     await asyncio.gather(*(lingering.send(one) for one in of(big, big)))
@@ -61,7 +66,7 @@ async def test_a_full_request_does_not_wait() -> None:
 
 async def test_the_end_sends_what_waits() -> None:
     store = Store()
-    lingering = Lingering(LONG, store.send_all, store.send_one)
+    lingering = Lingering(LONG, store.send_all, store.send_one, ManualTimers())
     sending = asyncio.create_task(lingering.send(of(b"last")[0]))
     await asyncio.sleep(0)
     await lingering.close()
@@ -70,7 +75,7 @@ async def test_the_end_sends_what_waits() -> None:
 
 async def test_what_is_called_off_in_time_is_not_sent() -> None:
     store = Store()
-    lingering = Lingering(LONG, store.send_all, store.send_one)
+    lingering = Lingering(LONG, store.send_all, store.send_one, ManualTimers())
     sending = [asyncio.create_task(lingering.send(one)) for one in of(b"1", b"2", b"3")]
     await asyncio.sleep(0)
     sending[1].cancel()
@@ -81,10 +86,10 @@ async def test_what_is_called_off_in_time_is_not_sent() -> None:
 
 async def test_a_message_that_is_refused_is_refused_alone() -> None:
     store = Store()
-    lingering = Lingering(0.01, store.send_all, store.send_one)
-    ends = await asyncio.gather(
-        *(lingering.send(one) for one in of(b"good", b"bad", b"better")), return_exceptions=True
-    )
+    lingering = Lingering(5, store.send_all, store.send_one, timers := ManualTimers())
+    sending = asyncio.gather(*(lingering.send(one) for one in of(b"good", b"bad", b"better")), return_exceptions=True)
+    await timers.advance(5)
+    ends = await sending
     assert isinstance(ends[1], Refused)
     assert [one.unique_key for one in (ends[0], ends[2]) if isinstance(one, Sent)] == ["good", "better"]
 
@@ -100,8 +105,10 @@ async def test_a_message_that_is_refused_is_refused_alone() -> None:
 async def test_a_failure_is_everybodys(failure: Exception, raised: type[Exception]) -> None:
     store = Store()
     store.failure = failure
-    lingering = Lingering(0.01, store.send_all, store.send_one)
-    ends = await asyncio.gather(*(lingering.send(one) for one in of(b"1", b"2")), return_exceptions=True)
+    lingering = Lingering(5, store.send_all, store.send_one, timers := ManualTimers())
+    sending = asyncio.gather(*(lingering.send(one) for one in of(b"1", b"2")), return_exceptions=True)
+    await timers.advance(5)
+    ends = await sending
     assert [type(one) for one in ends] == [raised, raised]
     assert len(store.requests) == 1
 

@@ -14,6 +14,7 @@ from tandemmq.client.holding import Holding
 from tandemmq.client.observing import Ended, observed_handling
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.v1 import store_pb2
+from tests.manual_timers import ManualTimers
 
 MESSAGE = cast(MessageContent, SimpleNamespace(topic="t"))
 
@@ -74,6 +75,8 @@ class Noting(ClientObserver):
 
 class Answering:
     """A cluster whose every call succeeds."""
+
+    timers = ManualTimers()
 
     async def call(self, which: object, request: Any, answer_type: Any, **_options: object) -> Any:
         if answer_type is store_pb2.SendResponse:

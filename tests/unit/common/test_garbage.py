@@ -1,6 +1,5 @@
 """Collections stay short: what a long one leaves is frozen, and everything is looked at now and then."""
 
-import asyncio
 import gc
 import weakref
 from collections.abc import Iterator
@@ -9,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from tandemmq.common.garbage import ShortCollections
-
-PATIENCE = 40.0
+from tandemmq.common.timers import Timers
+from tests.manual_timers import ManualTimers
 
 
 class Cycle:
@@ -21,9 +20,9 @@ class Cycle:
 
 
 @contextmanager
-def short(*, long_seconds: float, thaw_seconds: float = 600.0) -> Iterator[ShortCollections]:
+def short(*, long_seconds: float, timers: Timers | None = None) -> Iterator[ShortCollections]:
     """Collections of this process are kept short meanwhile."""
-    found = ShortCollections(asyncio.get_running_loop(), long_seconds=long_seconds, thaw_seconds=thaw_seconds)
+    found = ShortCollections(timers or ManualTimers(), long_seconds=long_seconds)
     found.start()
     try:
         yield found
@@ -54,19 +53,21 @@ async def test_a_short_or_young_collection_freezes_nothing() -> None:
 async def test_frozen_garbage_goes_at_the_next_look_at_everything() -> None:
     cycle = Cycle()
     gone = weakref.ref(cycle)
-    with short(long_seconds=0.0, thaw_seconds=0.05) as collections:
+    timers = ManualTimers()
+    with short(long_seconds=0.0, timers=timers):
         gc.collect()
         del cycle
         gc.collect()
         assert gone() is not None, "frozen"
-        async with asyncio.timeout(PATIENCE):
-            while gone() is not None or collections.frozen:
-                await asyncio.sleep(0.01)
+        await timers.advance(599)
+        assert gone() is not None, "its time has not come"
+        await timers.advance(1)
+        assert gone() is None
 
 
 async def test_it_may_be_stopped_twice_and_before_its_start() -> None:
     heard = len(gc.callbacks)
     with short(long_seconds=0.0) as collections:
         collections.stop()
-    ShortCollections(asyncio.get_running_loop()).stop()
+    ShortCollections(ManualTimers()).stop()
     assert len(gc.callbacks) == heard

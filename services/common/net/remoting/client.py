@@ -9,6 +9,7 @@ from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.errors import PeerGone
 from tandemmq.common.net.remoting.handlers import Handlers
 from tandemmq.common.net.remoting.limits import RemotingLimits
+from tandemmq.common.timers import LoopTimers, Timers, time_limit
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.frames import RemotingFrame
 
@@ -26,6 +27,7 @@ class RemotingClient:
         *,
         tls: ssl.SSLContext | None = None,
         connect_seconds: float = 3.0,
+        timers: Timers | None = None,
     ) -> None:
         """`address` is `host:port`. Raises ValueError for what is none."""
         self.address = address
@@ -34,6 +36,7 @@ class RemotingClient:
         self._limits = limits
         self._tls = tls
         self._connect_seconds = connect_seconds
+        self._timers = timers or LoopTimers()
         self._connection: RemotingConnection | None = None
         self._dialling: asyncio.Task[RemotingConnection] | None = None
 
@@ -68,9 +71,12 @@ class RemotingClient:
         loop = asyncio.get_running_loop()
         host, port = self._where
         try:
-            async with asyncio.timeout(self._connect_seconds):
+            async with time_limit(self._timers, self._connect_seconds):
                 _, made = await loop.create_connection(
-                    lambda: RemotingConnection(self, self._limits, self._handlers.told), host, port, ssl=self._tls
+                    lambda: RemotingConnection(self, self._limits, self._handlers.told, self._timers),
+                    host,
+                    port,
+                    ssl=self._tls,
                 )
         except TimeoutError:
             raise PeerGone(f"{self.address} cannot be reached within {self._connect_seconds:g} s") from None

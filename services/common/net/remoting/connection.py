@@ -9,7 +9,6 @@ takes whole frames as they came.
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol, cast
@@ -17,6 +16,7 @@ from typing import Protocol, cast
 from tandemmq.common.net.remoting.asking import Asking
 from tandemmq.common.net.remoting.errors import PeerGone, PeerSilent
 from tandemmq.common.net.remoting.limits import REQUEST_COST, RemotingCounts, RemotingLimits
+from tandemmq.common.timers import LoopTimers, Timers, time_limit
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.command import ONE_WAY, Body, Command
 from tandemmq.common.wire.remoting.errors import BadRemotingFrame
@@ -56,11 +56,14 @@ class ConnectionOwner(Protocol):
 class RemotingConnection(asyncio.Protocol):
     """See the module."""
 
-    def __init__(self, receiver: ConnectionOwner, limits: RemotingLimits, told: RemotingCounts) -> None:
+    def __init__(
+        self, receiver: ConnectionOwner, limits: RemotingLimits, told: RemotingCounts, timers: Timers | None = None
+    ) -> None:
         self._receiver = receiver
         self._limits = limits
         self._told = told
         self._loop = asyncio.get_running_loop()
+        self._timers = timers or LoopTimers()
         self._reader = RemotingFrameReader(limits.frame_bytes)
         self._frames: deque[RemotingFrame] = deque()
         self._turn_comes = False
@@ -75,7 +78,7 @@ class RemotingConnection(asyncio.Protocol):
         self._stalled_since: float | None = None
         self._taken = asyncio.Event()
         self._taken.set()
-        self._active_at = self._loop.time()
+        self._active_at = self._timers.time()
         self.heard = False
         """Whether something came, or went, since the last tick."""
         self.lane: Lane | None = None
@@ -156,14 +159,14 @@ class RemotingConnection(asyncio.Protocol):
 
     def _handle(self) -> None:
         """Give frames to the receiver, as many as a turn has time for."""
-        frames, until = self._frames, time.perf_counter() + self._limits.turn_seconds
+        frames, until = self._frames, self._timers.elapsed() + self._limits.turn_seconds
         self._gathering = True
         while frames and self._stalled_since is None:
             if self._transport is None or self._transport.is_closing():
                 frames.clear()
                 break
             self._receiver.came(self, frames.popleft())
-            if frames and time.perf_counter() >= until:
+            if frames and self._timers.elapsed() >= until:
                 self._handle_later()
                 break
         self._gathering = False
@@ -202,7 +205,7 @@ class RemotingConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """The peer does not read: its requests wait until it does."""
-        self._stalled_since = self._loop.time()
+        self._stalled_since = self._timers.time()
         self._taken.clear()
         self._read_or_wait()
 
@@ -274,7 +277,7 @@ class RemotingConnection(asyncio.Protocol):
         answer = self._asking.begin(command)
         try:
             self.send(command)
-            async with asyncio.timeout(seconds):
+            async with time_limit(self._timers, seconds):
                 return await answer
         except TimeoutError:
             raise PeerSilent(f"{self.peer} has not answered within {seconds:g} s") from None
@@ -360,7 +363,7 @@ class RemotingConnection(asyncio.Protocol):
             self._transport.abort()
 
     def tick(self, now: float) -> None:
-        """Called now and then, with the loop's time: closes what is stalled or idle."""
+        """Called now and then, with the time of its timers: closes what is stalled or idle."""
         limits = self._limits
         if self.heard:
             self.heard, self._active_at = False, now

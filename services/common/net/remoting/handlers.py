@@ -5,10 +5,12 @@ import inspect
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.net.remoting.connection import Lane, Reads, RemotingConnection
 from tandemmq.common.net.remoting.limits import RemotingCounts
+from tandemmq.common.timers import Timers, time_limit
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import ResponseCode, not_supported
 from tandemmq.common.wire.remoting.command import Command
@@ -108,10 +110,12 @@ class Handlers:
                 outcome.close()
             self._respond(connection, request, request.answer(ResponseCode.SYSTEM_BUSY, remark=OVERLOADED))
 
-    async def finish(self, seconds: float) -> None:
+    async def finish(self, timers: Timers, seconds: float) -> None:
         """Wait for what still runs, but no longer."""
         if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=seconds)
+            with suppress(TimeoutError):
+                async with time_limit(timers, seconds):
+                    await asyncio.wait(set(self._tasks))
 
     async def close(self) -> None:
         """Cancel what still runs, and wait for it."""

@@ -11,6 +11,7 @@ from tandemmq.common.grpc_transport.aio.listen import Bound, listen
 from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.handlers import Handlers
 from tandemmq.common.net.remoting.limits import RemotingCounts, RemotingLimits
+from tandemmq.common.timers import LoopTimers, Timer, Timers, time_limit
 from tandemmq.common.wire.remoting.frames import RemotingFrame
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ class RemotingServer:
         *,
         opened: Callable[[RemotingConnection], None] | None = None,
         closed: Callable[[RemotingConnection], None] | None = None,
+        timers: Timers | None = None,
     ) -> None:
         """`opened` and `closed` are called with each connection."""
         self.limits = limits
@@ -39,9 +41,10 @@ class RemotingServer:
         self._handlers = handlers
         self._opened = opened
         self._closed = closed
+        self._timers = timers or LoopTimers()
         self._bound: list[tuple[Bound, TlsContext | None, bool]] = []
         self._listeners: list[FirstByte] = []
-        self._ticking: asyncio.TimerHandle | None = None
+        self._ticking: Timer | None = None
         self._empty = asyncio.Event()
 
     @property
@@ -60,7 +63,6 @@ class RemotingServer:
 
     async def start(self) -> None:
         """Accept connections."""
-        loop = asyncio.get_running_loop()
         for bound, tls, only_tls in self._bound:
             receiver = _Port(self, only_tls)
             self._listeners.append(
@@ -72,7 +74,7 @@ class RemotingServer:
                     self._is_full,
                 )
             )
-        self._ticking = loop.call_later(_TICK_SECONDS, self._tick)
+        self._ticking = self._timers.call_later(_TICK_SECONDS, self._tick)
 
     async def stop(self, grace: float = 0.0) -> None:
         """Accept no more; answer what is being worked at within `grace` seconds; close the connections."""
@@ -84,13 +86,14 @@ class RemotingServer:
         if self._ticking is not None:
             self._ticking.cancel()
         if grace:
-            await self._handlers.finish(grace)
+            await self._handlers.finish(self._timers, grace)
         await self._handlers.close()
         for connection in list(self.connections):
             connection.close("the server is stopping")
         if self.connections:
             try:
-                await asyncio.wait_for(self._empty.wait(), _TICK_SECONDS)
+                async with time_limit(self._timers, _TICK_SECONDS):
+                    await self._empty.wait()
             except TimeoutError:
                 for connection in list(self.connections):
                     connection.abort("the server is stopping")
@@ -117,7 +120,7 @@ class RemotingServer:
             self._empty.set()
 
     def _connection(self, owner: "_Port") -> RemotingConnection:
-        made = RemotingConnection(owner, self.limits, self.told)
+        made = RemotingConnection(owner, self.limits, self.told, self._timers)
         if self._handlers.reads is not None:
             made.read_by(self._handlers.reads)
         return made
@@ -128,9 +131,8 @@ class RemotingServer:
         return full
 
     def _tick(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._ticking = loop.call_later(_TICK_SECONDS, self._tick)
-        now, limits, told = loop.time(), self.limits, self.told
+        self._ticking = self._timers.call_later(_TICK_SECONDS, self._tick)
+        now, limits, told = self._timers.time(), self.limits, self.told
         for connection in list(self.connections):
             connection.tick(now)
         told.misbehaved += self._keep_within(limits.held_bytes, _held, "too many bytes of incomplete frames")
