@@ -19,13 +19,14 @@ from tandemmq.store.delivery.delays.timer_checkpoint import BadCheckpoint, Timer
 from tandemmq.store.delivery.delays.timer_entry import TimerEntry, entry_of, recalled_key
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
 from tandemmq.store.delivery.journal.facts import LevelDone, TimersDone
-from tandemmq.store.delivery.journal.journal_format import JOURNAL_TOPIC, decode_record_body
+from tandemmq.store.delivery.journal.journal_format import JOURNAL_TOPIC
 from tandemmq.store.format import properties
 from tandemmq.store.format.record import CorruptRecord, Record, decode_record
 from tandemmq.store.format.unit import SCHEDULE_TOPIC
 from tandemmq.store.log.edges.disk import LocalDisk
 from tests.faults.harness import value_of
 from tests.faults.pair_checks import log_files
+from tests.journal_record import decode_record_body
 
 DEFAULT_RULES = (1_000, 60_000)
 

@@ -12,7 +12,7 @@ from tandemmq.store.broker.postponing import TIMERS, delay_level
 from tandemmq.store.format import properties, sysflag
 from tandemmq.store.format.batch import LOOKED_INTO, glance_at_batch
 
-CLIENT_FLAGS = sysflag.COMPRESSED | sysflag.MULTI_TAGS | 0x700
+CLIENT_FLAGS = sysflag.COMPRESSED | sysflag.MULTI_TAGS | sysflag.COMPRESSION_MASK
 COMPRESSION_TYPES = (0, 0x100, 0x200, 0x300)
 _LATEST_BORN = (1 << 63) - 1
 SPECIAL = frozenset(

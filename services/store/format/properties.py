@@ -12,7 +12,6 @@ from functools import lru_cache
 from tandemmq.store.format.errors import FormatError
 from tandemmq.store.format.java import decode_utf8
 
-NAME_END = 0x01
 VALUE_END = 0x02
 _NAME_END = "\x01"
 _VALUE_END = "\x02"

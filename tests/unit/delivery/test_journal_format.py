@@ -12,9 +12,9 @@ from tandemmq.store.delivery.journal.journal_format import (
     MOST_BYTES,
     MOST_ENTRIES,
     Position,
-    decode_record_body,
     encode_records,
 )
+from tests.journal_record import decode_record_body
 from tests.unit.delivery.fact_strategies import FACTS, NUMBERS
 
 PLACE = Place("workers", "orders", 3)

@@ -271,19 +271,11 @@ def _put(into: bytearray, *numbers: int) -> None:
 # -- decode --------------------------------------------------------------------------------------------------------
 
 
-def decode_record_body(body: bytes) -> JournalRecord:
-    """What a journal message says. Raises UnreadableJournal."""
-    steps = decode_in_steps(body)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            record: JournalRecord = end.value
-            return record
-
-
 def decode_in_steps(body: bytes) -> Generator[None, None, JournalRecord]:
-    """The same, in steps of some facts: a record has so many that others must have their turn in between."""
+    """What a journal message says, in steps of some facts: it has so many that others must have their turn in between.
+
+    Raises UnreadableJournal.
+    """
     if not body:
         raise UnreadableJournal("The journal record is empty.")
     if body[0] != VERSION:

@@ -12,13 +12,14 @@ from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.delays.delays import Delays
 from tandemmq.store.delivery.delays.levels import Levels
 from tandemmq.store.delivery.journal.journal import Journal
-from tandemmq.store.delivery.journal.journal_format import JOURNAL_TOPIC, decode_record_body
+from tandemmq.store.delivery.journal.journal_format import JOURNAL_TOPIC
 from tandemmq.store.delivery.ledger.ledger import Ledger
 from tandemmq.store.format.message import Message
 from tandemmq.store.format.properties import encode
 from tandemmq.store.format.record import Record, decode_record
 from tandemmq.store.format.unit import DELAY_LEVELS_MS
 from tandemmq.store.log.edges.disk import LocalDisk
+from tests.journal_record import decode_record_body
 from tests.manual_timers import ManualTimers
 from tests.unit.broker.broker_kit import HOST, Kit, SetClock, broker
 
