@@ -1,14 +1,15 @@
 """Dispatch: every record that may be seen is given to all that is derived from the log: consume queues, index, others.
 
 RocketMQ: ``ReputMessageService``. Runs on the event loop, so no lock is needed: at once where the store is quiet, for
-all that came within 2 ms where it is busy, and before any read. The walk is the one that recovery uses. The limit is
-the end of the log, or with SYNC_FLUSH its durable end.
+all that came within 2 ms where it is busy, and before any read; within 20 ms where nobody was told of what came. The
+walk is the one that recovery uses. The limit is the end of the log, or with SYNC_FLUSH its durable end.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
 
+from tandemmq.common.timers import Timer
 from tandemmq.store.log.derived import Derived, QueueUnits
 from tandemmq.store.log.edges.turn_size import TurnSize
 from tandemmq.store.log.errors import StoreError
@@ -29,6 +30,8 @@ _RETRY_SECONDS = 1.0
 # A busy store gathers: turns begin at least so far apart (RocketMQ sleeps 1 ms between two). A turn costs some 20 µs
 # however little it dispatches, more than a single send does; each message in it adds 0.2 µs.
 _GATHER_SECONDS = 0.002
+# Records that nobody is told of may wait so long: a busy store writes one of its own in most turns of the loop.
+_UNTOLD_SECONDS = 0.02
 # A backlog of so many bytes in one turn makes the store load the compiled walker, in the background.
 _BUSY_BYTES = 256 << 10
 # So do so many records in small turns: in pure Python each costs some 20 µs.
@@ -48,6 +51,7 @@ class Dispatcher:
         self._loading: asyncio.Future[object] | None = None
         self._scheduled = False
         self._told = False  # somebody was told of a record that is not dispatched yet
+        self._late: Timer | None = None  # of the turn that is scheduled, where nobody was told of what it dispatches
         self._due = 0.0  # loop time before which no turn begins
         self._records = 0
         self._stopped = False
@@ -87,12 +91,17 @@ class Dispatcher:
         """See to it that new records are dispatched soon: at the end of this turn of the loop.
 
         Where the last dispatch was a moment ago: together with what comes until its time. `told`: somebody is told of
-        them, and may look for them at once. `behind`: after what the end of this turn has to do besides.
+        them, and may look for them at once; else there is time. `behind`: after what the end of this turn has to do
+        besides.
         """
         self._told = self._told or told
-        if self._scheduled:
+        if self._scheduled and (self._late is None or not told):
             return
         self._scheduled = True
+        if not told:
+            self._late = self._timers.call_later(_UNTOLD_SECONDS, self._turn)
+            return
+        self._not_late()
         now = self._timers.time()
         if now >= self._due:
             self._due = now + _GATHER_SECONDS
@@ -103,6 +112,11 @@ class Dispatcher:
         else:
             self._timers.call_at(self._due, self._turn)
             self._due += _GATHER_SECONDS
+
+    def _not_late(self) -> None:
+        late, self._late = self._late, None
+        if late is not None:
+            late.cancel()
 
     def catch_up(self, *, told: bool = False) -> None:
         """Dispatch now what is still being gathered: whoever has been told of a message must find it.
@@ -117,6 +131,7 @@ class Dispatcher:
 
     def _turn(self) -> None:
         self._scheduled = False
+        self._not_late()
         limit = self._limit()
         if self.position >= limit or self._stopped:
             self._told = False

@@ -126,10 +126,22 @@ async def test_what_nobody_was_told_of_is_dispatched_with_what_comes_and_at_its_
     assert seen() == 4
     store.catch_up()
     assert seen() == 5
+    await timers.advance(1)
     store.append(message(36), told=False)
+    await timers.advance(0.01)
+    assert seen() == 5, "there is time: others may come"
+    store.append(message(42), told=False)
+    await timers.advance(0.01)
+    assert seen() == 7
+    store.append(message(48), told=False)
+    await timers.advance(0.001)
+    store.append(message(54))
+    await timers.advance(0)
+    assert store.dispatched_offset == store.commit_log.max_offset, "what somebody is told of does not wait with it"
+    store.append(message(60), told=False)
     await store.close()
     again = opened(tmp_path, **QUIET)
     queue = again.queue("Topic0", 0)
     assert queue is not None
-    assert queue.max_offset == 6
+    assert queue.max_offset == 10
     await again.close()
