@@ -1,7 +1,6 @@
 """AcknowledgementsOfTurn: acknowledgements of one turn of the event loop, those for one group and topic together.
 
-The first of those is taken by itself, the others at once at the end of the turn. All are answered when the journal is
-written, and as safe as sends are.
+They are taken at once at the end of the turn, and answered when the journal is written, and as safe as sends are.
 """
 
 import time
@@ -59,7 +58,7 @@ class AcknowledgementsOfTurn:
         self._times = times
         self._held = HeldAcknowledgements(method, journal, acknowledgement, times, refuse)
         self._same = CallsOfTurn[HandlesOf, GivenBack](journal, self._take_together)
-        self.kept = self._same.kept
+        self.kept, self.kept_for = self._same.kept, self._same.kept_for
         """See `CallsOfTurn`."""
 
     def use_core(self, core: AcknowledgementCore) -> None:
@@ -69,19 +68,18 @@ class AcknowledgementsOfTurn:
     def __call__(
         self, asked: HandlesOf, given: GivenBack, message: bytes, call: DirectCall, begun: float
     ) -> bytes | HeldCall | None:
-        """HELD: what is dealt with is noted, or is at the end of the turn; None: nothing is, the handler answers.
+        """HELD: what is dealt with is noted at the end of the turn, or now; None: nothing is, the handler answers.
 
         `message`: the bytes of the request; `begun`: of `time.perf_counter`. Raises as
         `AtOncePort.acknowledge_at_once`.
         """
-        if len(given.handles) <= FEW_HANDLES and self._same.keep(asked, call, message, begun, given):
-            return HELD
+        if len(given.handles) <= FEW_HANDLES:
+            return HELD if self._same.keep(asked, call, message, begun, given) else None
         outcomes = self._delivery.acknowledge_at_once(asked.group, asked.topic, given.handles, in_time=asked.in_time)
         if outcomes is None:
             return None
         answer, outcome = given.answered(outcomes)
         if any(one.error is None for one in outcomes):
-            self._same.first(asked)
             return self._held.hold(call, message, answer, begun, outcome)
         self._times.called(self._method, outcome, time.perf_counter() - begun)
         return answer  # nothing has changed: there is nothing to wait for

@@ -1,7 +1,6 @@
 """CallsOfTurn: calls of one turn of the event loop that ask for the same, which are looked after together at its end.
 
-The first is answered by itself: whatever keeps it from that keeps the others from it. What all of them would do over
-and over, such as a look for messages, is done twice in a turn, however many they are.
+What all of them would do over and over, such as a look for messages, is done once in a turn, however many they are.
 """
 
 import logging
@@ -40,25 +39,29 @@ class CallsOfTurn(Generic[Asked, Said]):
         self.kept: dict[Asked, list[KeptCall[Said]]] = {}
         """The calls that are held, by what they ask for. It stays the same object: the compiled core adds to it."""
 
-    def first(self, asked: Asked) -> None:
-        """A call was answered: others that ask for the same in this turn may be kept."""
-        if self._journal.failure is None:
+    def kept_for(self, asked: Asked) -> list[KeptCall[Said]] | None:
+        """Where the calls of this turn are kept that ask for this; None where the handler is to have them.
+
+        That is while the journal cannot be written: its turns come late then.
+        """
+        kept = self.kept.get(asked)
+        if kept is None and self._journal.failure is None:
             if not self.kept:
                 self._journal.at_the_end_of_the_turn(self._end)
-            self.kept.setdefault(asked, [])
+            kept = self.kept[asked] = []
+        return kept
 
     def again(self, asked: Asked, some: list[KeptCall[Said]]) -> None:
         """Keep calls until the end of the next turn, where they had no part in what the others got."""
-        self.first(asked)
-        kept = self.kept.get(asked)
+        kept = self.kept_for(asked)
         if kept is not None:
             kept += some
         else:
             hand_over(some)
 
     def keep(self, asked: Asked, call: DirectCall, request: bytes, begun: float, said: Said) -> bool:
-        """Hold a call until the end of this turn; False: it is the first, to be answered by itself."""
-        kept = self.kept.get(asked)
+        """Hold a call until the end of this turn; False: the handler is to have it."""
+        kept = self.kept_for(asked)
         if kept is None:
             return False
         kept.append(new_tuple(KeptCall, (call, request, begun, said)))

@@ -1,13 +1,14 @@
 """ReceivesOfTurn: receives that are answered in the turn in which they come, those that ask for the same together.
 
-The first of those is answered by itself, the others by one look for messages at the end of the turn. What must wait, or
-has a large answer, is the handler's.
+They are answered by one look for messages at the end of the turn. What must wait, or has a large answer, is the
+handler's.
 """
 
 import logging
 import time
 from collections.abc import Callable
 from itertools import compress
+from math import inf
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
@@ -33,7 +34,7 @@ class PlainWish:
         self.wish = wish
         self.answer = answer
         self.long_polling = long_polling
-        self.later = 0.0
+        self.later = inf if wish.attempt_id or wish.renew else 0.0
         """Until then it is the handler's, by `time.perf_counter`."""
 
 
@@ -44,7 +45,7 @@ class ReceivesOfTurn:
         self._delivery = delivery
         self._held = HeldReceives(method, journal, times)
         self._same = CallsOfTurn[PlainWish, None](journal, self._give_together)
-        self.kept = self._same.kept
+        self.kept, self.kept_for = self._same.kept, self._same.kept_for
         """See `CallsOfTurn`."""
 
     def use_core(self, core: ReceiveCore) -> None:
@@ -52,19 +53,13 @@ class ReceivesOfTurn:
         self._held.core = core
 
     def __call__(self, plain: PlainWish, message: bytes, call: DirectCall, begun: float) -> HeldCall | None:
-        """HELD: messages are given out, or may be at the end of the turn; None: nothing is, the handler answers.
+        """HELD: messages may be given out at the end of the turn; None: nothing is, the handler answers.
 
-        `message`: the bytes of the request; `begun`: of `time.perf_counter`. Raises as `AtOncePort.receive_at_once`.
+        `message`: the bytes of the request; `begun`: of `time.perf_counter`.
         """
         if begun < plain.later or not call.has_room:
             return None
-        if self._same.keep(plain, call, message, begun, None):
-            return HELD
-        batches = self._delivery.receive_at_once(plain.wish)
-        if not batches or not self._give(plain, batches[0], call, message, begun):
-            return None
-        self._same.first(plain)
-        return HELD
+        return HELD if self._same.keep(plain, call, message, begun, None) else None
 
     def _give(self, plain: PlainWish, batch: Batch, call: DirectCall, message: bytes, begun: float) -> bool:
         """Answer a call when the journal is written; False: the handler is to, and its messages are there again."""

@@ -51,7 +51,7 @@ class DirectReceive:
         self._receives = ReceivesOfTurn("Receive", delivery, delivery.journal, metrics)
         self.wishes: dict[bytes, PlainWish] = {}
         """What requests ask for. It stays the same object, as `kept` does: the compiled core looks into it."""
-        self.kept = self._receives.kept
+        self.kept, self.kept_for = self._receives.kept, self._receives.kept_for
 
     def use_core(self, core: ReceiveCore, received_by: Callable[[Encode], Encode]) -> None:
         """Have the compiled core write answers with records, and give them. `received_by` is around the Python twin."""
@@ -94,7 +94,7 @@ class DirectAcknowledge:
         self._acknowledgements = AcknowledgementsOfTurn(
             "Acknowledge", delivery, delivery.journal, delivery.acknowledgement, metrics, _refuse
         )
-        self.kept = self._acknowledgements.kept
+        self.kept, self.kept_for = self._acknowledgements.kept, self._acknowledgements.kept_for
         self.given: type[GivenBack] = _Handles
 
     def use_core(self, core: AcknowledgementCore) -> None:

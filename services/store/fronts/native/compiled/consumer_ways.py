@@ -1,7 +1,7 @@
-"""The short ways of Receive and Acknowledge, for all calls of a turn but the first that asks for the same.
+"""The short ways of Receive and Acknowledge, for calls whose like was seen before.
 
-Their Python twins are `DirectReceive` and `DirectAcknowledge`, which do all else: the first of a turn, and what is not
-plain. State is theirs: calls may go either way, in any order.
+Their Python twins are `DirectReceive` and `DirectAcknowledge`, which do all else: what is new, and what is not plain.
+State is theirs: calls may go either way, in any order.
 """
 
 import cython
@@ -21,6 +21,13 @@ _LONGEST_HEAD: cython.Py_ssize_t = 1024
 _FEW_HANDLES: cython.Py_ssize_t = FEW_HANDLES
 
 
+@cython.cfunc
+def kept_in(kept: dict, asked: object, kept_for: object) -> list:
+    """Where calls of this turn are kept that ask for this; `kept_for` has no part in it but for the first of them."""
+    found: cython.pointer(PyObject) = PyDict_GetItem(kept, asked)
+    return cython.cast(list, found) if found != cython.NULL else kept_for(asked)
+
+
 @cython.cclass
 class CompiledReceiveWay:
     """See the module; `grpc_transport.Direct` is `answer`."""
@@ -28,7 +35,7 @@ class CompiledReceiveWay:
     def __init__(self, receives: object) -> None:
         """For a `DirectReceive`."""
         self._otherwise = receives
-        self._wishes, self._kept = receives.wishes, receives.kept
+        self._wishes, self._kept, self._kept_for = receives.wishes, receives.kept, receives.kept_for
 
     def answer(self, message: bytes, call: object) -> object:
         """See `grpc_transport.Direct`."""
@@ -36,10 +43,12 @@ class CompiledReceiveWay:
         plain: cython.pointer(PyObject) = PyDict_GetItem(self._wishes, message)
         if plain == cython.NULL:
             return self._otherwise(message, call)
-        kept: cython.pointer(PyObject) = PyDict_GetItem(self._kept, cython.cast(object, plain))
-        if kept == cython.NULL or begun < cython.cast(object, plain).later or not call.has_room:
-            return self._otherwise(message, call)
-        cython.cast(list, kept).append(new_tuple(KeptCall, (call, message, begun, None)))
+        if begun < cython.cast(object, plain).later or not call.has_room:
+            return None
+        kept: list = kept_in(self._kept, cython.cast(object, plain), self._kept_for)
+        if kept is None:
+            return None
+        kept.append(new_tuple(KeptCall, (call, message, begun, None)))
         return HELD
 
 
@@ -50,7 +59,7 @@ class CompiledAcknowledgeWay:
     def __init__(self, acknowledges: object) -> None:
         """For a `DirectAcknowledge`."""
         self._otherwise, self._asked_by, self._handles = acknowledges, acknowledges.asked, acknowledges.given
-        self._kept, self._asked = acknowledges.kept, {}
+        self._kept, self._kept_for, self._asked = acknowledges.kept, acknowledges.kept_for, {}
 
     def answer(self, message: bytes, call: object) -> object:
         """See `grpc_transport.Direct`."""
@@ -64,10 +73,10 @@ class CompiledAcknowledgeWay:
         if asked == cython.NULL:
             self._remember(head)
             return self._otherwise(message, call)
-        kept: cython.pointer(PyObject) = PyDict_GetItem(self._kept, cython.cast(object, asked))
-        if kept == cython.NULL:
-            return self._otherwise(message, call)
-        cython.cast(list, kept).append(new_tuple(KeptCall, (call, message, begun, given)))
+        kept: list = kept_in(self._kept, cython.cast(object, asked), self._kept_for)
+        if kept is None:
+            return None
+        kept.append(new_tuple(KeptCall, (call, message, begun, given)))
         return HELD
 
     def _remember(self, head: bytes) -> None:
