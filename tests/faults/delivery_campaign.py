@@ -2,8 +2,9 @@
 
     python -m tests.faults.delivery_campaign --scene store|power|pair --seed 7 --seconds 60 [--keep directory]
 
-Consumers acknowledge, fail, stall, give up, are stopped and killed. At the end everything is left in peace: what is
-still to come is dealt with, and `delivery_history` judges. Then the store is stopped cleanly: nothing comes again.
+Consumers acknowledge, fail, stall, give up, are stopped and killed; producers are killed in the midst of sends. At the
+end everything is left in peace: what is still to come is dealt with, and `delivery_history` judges. Then the store is
+stopped cleanly: nothing comes again.
 Prints a report as JSON; of what is lost, it says where it stopped on each node (`delivery_trace`). `power` needs root.
 """
 
@@ -28,7 +29,6 @@ from tandemmq.store.delivery.journal.images import read_offsets
 from tests.faults.delivery_consumer import TOPIC, GroupMember, Recorder, now
 from tests.faults.delivery_events import history_of
 from tests.faults.delivery_history import Group, History, Position, first_problems
-from tests.faults.delivery_producer import Producer
 from tests.faults.delivery_scenes import SCENES, Scene
 from tests.faults.delivery_trace import Trace
 from tests.faults.harness import value_of
@@ -40,21 +40,23 @@ GROUPS = [Group("plain", 3), Group("line", 4, ordered=True), Group("picky", 3, t
 MEMBERS = 2
 """Consumers of each group; each is a process."""
 PRODUCERS = 2
+PRODUCER = "producer"
 DRAIN_SECONDS = 180.0
 ENOUGH = 5
 """Messages acknowledged to producers for each second that was asked for, or a round means nothing."""
 
 
-class ConsumerProcess:
-    """One member of a group as a process, started again when it was killed."""
+class ClientProcess:
+    """A consumer or producer as a process, started again when it was killed."""
 
-    def __init__(self, directory: Path, group: Group, number: int, addresses: list[str], seed: int) -> None:
+    def __init__(self, directory: Path, name: str, addresses: list[str], seed: int, module: str, *options: str) -> None:
+        """`options`: of that module of the campaigns, beside those of all."""
         self.lives = 0
-        self._name = f"{group.name}{number}"
+        self._name = name
         self._directory = directory
-        self._group = group
         self._addresses = addresses
         self._seed = seed
+        self._command = [*_DIES_WITH_US, sys.executable, "-m", f"tests.faults.{module}", *options]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -62,18 +64,27 @@ class ConsumerProcess:
         self.lives += 1
         name = f"{self._name}-{self.lives}"
         command = [
-            *_DIES_WITH_US, sys.executable, "-m", "tests.faults.delivery_consumer", "--name", name,
-            "--addresses", ",".join(self._addresses), "--group", self._group.name, "--tag", self._group.tag,
+            *self._command, "--name", name, "--addresses", ",".join(self._addresses),
             "--events", str(self._directory / f"{name}.events"), "--seed", f"{self._seed} {name}",
         ]  # fmt: skip
-        with (self._directory / "consumers.log").open("ab") as log:
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    @property
+    def _log(self) -> Path:
+        return self._directory / "clients.log"
 
     def check(self) -> None:
         """It does not end by itself."""
         assert self._process is not None
         if self._process.poll() is not None:
-            raise AssertionError(f"a consumer ended: {(self._directory / 'consumers.log').read_text()[-3000:]}")
+            raise AssertionError(f"{self._name} ended: {self._log.read_text()[-3000:]}")
+
+    def end(self) -> None:
+        """It does what it is at, and no more."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(90)
 
     def stall(self, seconds: float) -> None:
         """It stands still."""
@@ -138,39 +149,48 @@ class Campaign:
 
     def under_load(self, seconds: float) -> None:
         """Producers and consumers at work, and faults in turn, until it was long enough and much enough."""
-        addresses = self.scene.addresses
-        recorder = Recorder(self.events / "producers.events")
-        producers = [Producer(addresses, f"p{at}", self.seed, recorder, 0.02) for at in range(PRODUCERS)]
-        consumers = [
-            ConsumerProcess(self.events, group, at, addresses, self.seed) for group in GROUPS for at in range(MEMBERS)
-        ]
-        for producer in producers:
-            producer.start()
-        for consumer in consumers:
-            consumer.start()
+        producers, consumers = self.producers(), self.consumers()
+        for one in (*producers, *consumers):
+            one.start()
         begun = time.monotonic()
         try:
             while (passed := time.monotonic() - begun) < seconds or (
-                sum(one.acknowledged for one in producers) < ENOUGH * seconds and passed < 4 * seconds + 60
+                self.acknowledged() < ENOUGH * seconds and passed < 4 * seconds + 60
             ):
                 time.sleep(self.random.random() * self.random.choice([0.5, 1.0, 4.0]))
-                self.one_fault(consumers)
+                self.one_fault(producers, consumers)
                 self.look_at_positions()
-                for producer in producers:
-                    if producer.broken is not None:
-                        raise producer.broken
-        finally:
             for producer in producers:
                 producer.end()
-            for producer in producers:
-                producer.join(90)
-            for consumer in consumers:
-                consumer.kill()
-            recorder.close()
+        finally:
+            for one in (*producers, *consumers):
+                one.kill()
 
-    def one_fault(self, consumers: list[ConsumerProcess]) -> None:
+    def producers(self) -> list[ClientProcess]:
+        return [
+            ClientProcess(
+                self.events, f"{PRODUCER}{at}", self.scene.addresses, self.seed, "delivery_producer", "--pause", "0.02"
+            )
+            for at in range(PRODUCERS)
+        ]
+
+    def consumers(self) -> list[ClientProcess]:
+        return [
+            ClientProcess(
+                self.events, f"{group.name}{at}", self.scene.addresses, self.seed, "delivery_consumer",
+                "--group", group.name, "--tag", group.tag,
+            )
+            for group in GROUPS
+            for at in range(MEMBERS)
+        ]  # fmt: skip
+
+    def acknowledged(self) -> int:
+        """Messages that producers were told of so far."""
+        return sum(path.read_bytes().count(b'["sent", ') for path in self.events.glob(f"{PRODUCER}*.events"))
+
+    def one_fault(self, producers: list[ClientProcess], consumers: list[ClientProcess]) -> None:
         """Something is done to somebody."""
-        for one in consumers:
+        for one in (*producers, *consumers):
             one.check()
         draw = self.random.random()
         victim = self.random.choice(consumers)
@@ -178,7 +198,12 @@ class Campaign:
             self.done["kill consumer"] += 1
             victim.kill()
             victim.start()
-        elif draw < 0.35:
+        elif draw < 0.3:
+            self.done["kill producer"] += 1
+            producer = self.random.choice(producers)
+            producer.kill()
+            producer.start()
+        elif draw < 0.45:
             victim.stall(self.random.choice([0.5, 3.0]))
             self.done["stall"] += 1
         else:

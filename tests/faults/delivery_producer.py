@@ -1,9 +1,19 @@
-"""Producers of the delivery campaigns: plain messages, those of message groups, delayed, timed, of transactions."""
+"""A producer of the delivery campaigns, as a process that may be killed in the midst of a send, or ended by SIGTERM.
 
+    python -m tests.faults.delivery_producer --addresses a:1,b:2 --name p --events file --seed 7 --pause 0.02
+
+Sends plain messages, those of message groups, delayed, timed, of transactions. What it does goes to a file before and
+after each call, as a consumer's does: of what it was killed in, nobody knows whether it was stored.
+"""
+
+import argparse
 import random
+import signal
+import sys
 import threading
 import zlib
 from collections.abc import Sequence
+from pathlib import Path
 
 import grpc
 
@@ -20,15 +30,13 @@ KEYS = 5
 """Message groups of one producer."""
 
 
-class Producer(threading.Thread):
+class Producer:
     """Sends one message after the other to whichever node is the master. Each is tried once only."""
 
-    def __init__(self, addresses: Sequence[str], name: str, seed: int, recorder: Recorder, pause: float) -> None:
-        super().__init__(name=name, daemon=True)
-        self.acknowledged = 0
-        self.broken: BaseException | None = None
+    def __init__(self, addresses: Sequence[str], name: str, seed: str, recorder: Recorder, pause: float) -> None:
+        self.name = name
         self._addresses = addresses
-        self._random = random.Random(f"{seed} {name}")
+        self._random = random.Random(seed)
         self._record = recorder
         self._pause = pause
         self._ending = threading.Event()
@@ -40,6 +48,7 @@ class Producer(threading.Thread):
         self._ending.set()
 
     def run(self) -> None:
+        """Until it is to end."""
         clients = [StoreClient(address, timeout=30) for address in self._addresses]
         try:
             while not self._ending.is_set():
@@ -49,8 +58,6 @@ class Producer(threading.Thread):
                 except (ClientError, grpc.RpcError):
                     self._at += 1
                     self._ending.wait(0.05)
-        except BaseException as error:  # noqa: BLE001 - the campaign looks at it
-            self.broken = error
         finally:
             for client in clients:
                 client.close()
@@ -70,7 +77,6 @@ class Producer(threading.Thread):
 
     def _told(self, value: str, receipt: SendReceipt) -> None:
         if receipt.status == SendStatus.PUT_OK:
-            self.acknowledged += 1
             self._record("sent", value=value, at=now(), queue=receipt.queue_id, offset=receipt.queue_offset)
 
     def _plain(self, client: StoreClient, value: str) -> None:
@@ -114,3 +120,22 @@ class Producer(threading.Thread):
             self._told(value, receipt)
         else:
             self._record("never", value=value, at=now())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--addresses", required=True)
+    parser.add_argument("--events", type=Path, required=True)
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--seed", required=True)
+    parser.add_argument("--pause", type=float, required=True)
+    arguments = parser.parse_args()
+    recorder = Recorder(arguments.events)
+    producer = Producer(arguments.addresses.split(","), arguments.name, arguments.seed, recorder, arguments.pause)
+    signal.signal(signal.SIGTERM, lambda *_: producer.end())
+    producer.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

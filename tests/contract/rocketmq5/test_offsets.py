@@ -71,6 +71,8 @@ def test_offsets_of_groups_and_queues(v2: V2Client, sent: int) -> None:
     assert v2.ask("GetOffset", group=group, message_queue=at).status.code == pb.OFFSET_NOT_FOUND
     assert v2.ask("UpdateOffset", group=group, message_queue=at, offset=2).status.code == pb.OK
     assert v2.ask("GetOffset", group=group, message_queue=at).offset == 2
+    assert v2.ask("UpdateOffset", group=group, message_queue=at, offset=1).status.code == pb.OK
+    assert v2.ask("GetOffset", group=group, message_queue=at).offset == 2, "it never goes back"
     begin = v2.ask("QueryOffset", message_queue=at, query_offset_policy=calls_pb2.BEGINNING)
     early = v2.ask("QueryOffset", message_queue=at, query_offset_policy=calls_pb2.TIMESTAMP, timestamp=NOW)
     assert (begin.status.code, begin.offset, early.offset) == (pb.OK, 0, 0)

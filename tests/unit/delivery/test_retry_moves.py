@@ -98,6 +98,10 @@ async def test_a_kill_in_between_neither_loses_nor_repeats_it(tmp_path: Path, mo
             assert queue is not None
             assert queue.max_offset == 1
             assert again.delivery.ledger.timers is None, "it still waits"
+            (outcome,) = await again.delivery.acknowledge(GROUP, TOPIC, [message.handle])
+            assert (outcome.error, queue.max_offset) == (None, 1), (
+                "who has the old handle does not take it back any more"
+            )
 
 
 async def test_what_fails_again_and_again_comes_from_the_retry_topic_with_its_number(tmp_path: Path) -> None:
