@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -65,16 +64,16 @@ class Restoring:
         with suppress(TimeoutError):
             async with time_limit(self._parts.timers, _LOOK_AFTER_SECONDS):
                 await self._wanted.wait()
-        until = time.perf_counter() + _SLICE_SECONDS
+        until = self._parts.timers.elapsed() + _SLICE_SECONDS
         for name in list(self._parts.queues.names()):
             try:
                 self._parts.queues.get(*name)
             except Exception as error:  # whoever uses it tries again
                 log.exception("Queue %d of topic %s cannot be looked at: %s", name[1], name[0], error)
                 self._parts.observer.failed("rebuild")
-            if time.perf_counter() >= until:
+            if self._parts.timers.elapsed() >= until:
                 await self._parts.timers.sleep(_PAUSE_SECONDS)
-                until = time.perf_counter() + _SLICE_SECONDS
+                until = self._parts.timers.elapsed() + _SLICE_SECONDS
 
     async def looked(self) -> None:
         """Wait until all queues were looked at: none is found to lack files after that."""
