@@ -1,6 +1,7 @@
 """Pop: messages with receipts, acknowledged, made to come again; and which queues a consumer is told to have."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,21 @@ def test_a_receipt_of_somebody_else_is_refused(client: ClassicClient) -> None:
         assert answer.code == ResponseCode.MESSAGE_ILLEGAL
     unordered = pop(client, "receipts", order=True)
     assert unordered.code == ResponseCode.SYSTEM_ERROR
+
+
+def test_a_group_that_consumes_in_order_pops_in_order(client: ClassicClient) -> None:
+    said = {"groupName": "poppers_in_order", "consumeMessageOrderly": True}
+    client.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=json.dumps(said).encode())
+    for number in range(3):
+        client.send("popped_in_order", b"%d" % number, 0)
+    named: dict[str, Any] = {"order": True, "consumerGroup": "poppers_in_order"}
+    first = records(pop(client, "popped_in_order", maxMsgNums=1, **named))
+    assert [one.body for one in first] == [b"0"]
+    waiting = pop(client, "popped_in_order", poll=100, **named)
+    assert waiting.code == ResponseCode.POLLING_TIMEOUT, "the next one waits for the one before it"
+    text = receipt("popped_in_order", first[0], first[0].properties[names.POP_CK])
+    client.ask(RequestCode.ACK_MESSAGE, text | {"consumerGroup": "poppers_in_order"})
+    assert [one.body for one in records(pop(client, "popped_in_order", **named))] == [b"1", b"2"]
 
 
 def test_the_broker_tells_consumers_their_queues(connect: Connect) -> None:

@@ -13,6 +13,7 @@ from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 
 _BITMAPS = "receipts of this broker are acknowledged one by one (ACK_MESSAGE); set enableBatchAck=false in the proxy"
 _PROXIES = "this broker serves version 5 clients itself, without a proxy that asks this"
+_NO_CLIENT = "no client of RocketMQ sends it"
 _USERS = "users and their rights are in the access file; see tandem user"
 _STATIC = "there are no static topics; give the topic to each broker"
 _MEMBERS = "replicas are the replicator's business; see tandem replica list"
@@ -26,9 +27,9 @@ _SUSPENDED = f"{_NOBODY}; a group stops with consumeEnable=false (mqadmin update
 REASONS: Mapping[RequestCode, str] = MappingProxyType(
     {
         RequestCode.BATCH_ACK_MESSAGE: _BITMAPS,
-        RequestCode.PEEK_MESSAGE: _PROXIES,
+        RequestCode.PEEK_MESSAGE: f"{_NO_CLIENT}; PULL_MESSAGE reads without giving out",
         RequestCode.NOTIFICATION: _PROXIES,
-        RequestCode.POLLING_INFO: _PROXIES,
+        RequestCode.POLLING_INFO: f"{_NO_CLIENT}; see tandem group members",
         RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: _USERS,
         RequestCode.DELETE_ACL_CONFIG: _USERS,
         RequestCode.GET_BROKER_CLUSTER_ACL_INFO: _USERS,
