@@ -61,6 +61,7 @@ _MODULES = (
     "store.fronts.remoting.compiled.send_frames",
     "store.fronts.remoting.compiled.frame_reads",
     "store.fronts.remoting.compiled.json_scan",
+    "store.fronts.remoting.compiled.pull_frames",
     "store.fronts.internal.compiled.link_sends",
     "store.fronts.rocketmq5.compiled.send_request",
     "store.fronts.rocketmq5.compiled.send_message",

@@ -62,6 +62,11 @@ class Puller:
         """Id of the broker that a consumer with this answer should pull from next; see `SlaveReads`."""
         return self._slave_reads.advice(pulled)
 
+    @property
+    def advises(self) -> bool:
+        """Whether that may be a slave."""
+        return self._slave_reads.advises
+
     def most_bytes(self, wanted: Wanted) -> int:
         """Bytes that an answer may have at most: of few messages what they take, of many what was asked for.
 

@@ -58,6 +58,11 @@ class SlaveReads:
             return replace(pulled, next_offset=offset)
         return pulled
 
+    @property
+    def advises(self) -> bool:
+        """Whether a slave is ever advised."""
+        return self._rules.slave_read
+
     def advice(self, pulled: PullAnswer) -> int:
         """Id of the broker to pull from next: a slave, where reading what comes next would cost the disk; else 0."""
         if not self._rules.slave_read or not pulled.records:

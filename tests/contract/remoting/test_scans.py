@@ -16,7 +16,7 @@ from tandemmq.common.wire.remoting.errors import BadField, BadHeader
 from tandemmq.common.wire.remoting.frames import RemotingFrame, RemotingFrameReader, Serialization
 from tandemmq.common.wire.remoting.header_scan import Scans
 from tandemmq.store.fronts.remoting.pop_header import PopHeader, ReceiptHeader
-from tandemmq.store.fronts.remoting.pulling import PullHeader
+from tandemmq.store.fronts.remoting.pull_header import PullHeader
 from tandemmq.store.fronts.remoting.scans import SCANS
 from tandemmq.store.fronts.remoting.sent_message import SendHeader
 from tests.golden import captured_frames

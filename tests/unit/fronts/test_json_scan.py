@@ -9,7 +9,7 @@ from tandemmq.common.wire.remoting.command import Command
 from tandemmq.common.wire.remoting.frames import RemotingFrame, RemotingFrameReader, Serialization
 from tandemmq.common.wire.remoting.header_scan import FieldKind, HeaderScan, JsonRead, Scanned, Scans
 from tandemmq.store.compiled_core import core_problem
-from tandemmq.store.fronts.remoting.pulling import PULL_SCANS, PullHeader
+from tandemmq.store.fronts.remoting.pull_header import PULL_SCANS, PullHeader
 from tandemmq.store.fronts.remoting.scans import SCANS
 from tests.campaigns import examples
 

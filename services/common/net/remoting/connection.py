@@ -252,6 +252,13 @@ class RemotingConnection(asyncio.Protocol):
         elif not self._gathering and len(self._output) == 1:
             self._loop.call_soon(self._flush)
 
+    def send_now(self, head: bytes, body: bytes) -> None:
+        """Write a frame in two parts, and with it all that waits to be written."""
+        if self._transport is not None:
+            self._output += head, body
+            self._output_size += len(head) + len(body)
+            self._flush()
+
     def respond(self, request: Command, response: Command) -> None:
         """Write the response to a request, unless that is one-way. Raises NotEncodable."""
         if not request.flag & ONE_WAY:

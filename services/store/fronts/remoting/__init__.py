@@ -21,6 +21,7 @@ One noun per file::
     retry_sends.py      ... and as a consumer sends it to its retry topic
     replies.py          answers to requests of other clients
     pulling.py          pulls
+    pull_header.py      ... as consumers ask for them
     filtered_pull.py    ... with a filter over properties
     held_pulls.py       ... that are held until there is something
     popping.py          messages that are given with a receipt

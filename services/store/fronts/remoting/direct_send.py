@@ -19,6 +19,7 @@ from tandemmq.store.fronts.held_answer import StoringCore
 from tandemmq.store.fronts.remoting.call import host_of
 from tandemmq.store.fronts.remoting.dispatch import RemotingTimes
 from tandemmq.store.fronts.remoting.identity import RemotingIdentity
+from tandemmq.store.fronts.remoting.pulling import PlainPulls
 from tandemmq.store.fronts.remoting.sending import STATUSES, RemotingSending
 
 log = get_log(__name__)
@@ -63,21 +64,34 @@ class DirectFrames:
     """Asked about each frame before its header is read."""
 
     def __init__(
-        self, core: FramesCore, acknowledgement: Acknowledgement, sending: RemotingSending, metrics: RemotingTimes
+        self,
+        core: FramesCore,
+        acknowledgement: Acknowledgement,
+        sending: RemotingSending,
+        metrics: RemotingTimes,
+        pulls: PlainPulls | None = None,
     ) -> None:
-        """`sending`: what takes the others."""
+        """`sending`: what takes the others. `pulls`: for those that the core answers; None: it answers none."""
         self.core = core
         self.acknowledgement = acknowledgement
         self.sending = sending
         self._metrics = metrics
+        self._pulls = pulls
 
     def reads(self, identity: RemotingIdentity) -> Reads:
         """The compiled twin of `take`: it has the bytes of a connection before the connection."""
         from tandemmq.store.fronts.compiled.call_times import CompiledCallTimes
         from tandemmq.store.fronts.remoting.compiled.frame_reads import CompiledFrameReads
+        from tandemmq.store.fronts.remoting.compiled.pull_frames import CompiledPullFrames
 
-        times = CompiledCallTimes(partial(self._metrics.times, _NAME, _SUCCESS, protocol="remoting"))
-        return lambda connection: CompiledFrameReads(connection, self, identity, times).data_received
+        def times(code: RequestCode) -> CompiledCallTimes:
+            return CompiledCallTimes(partial(self._metrics.times, code.name, _SUCCESS, protocol="remoting"))
+
+        sends, pulls = times(RequestCode.SEND_MESSAGE_V2), None
+        if self._pulls is not None:
+            pulled = times(RequestCode.PULL_MESSAGE), times(RequestCode.LITE_PULL_MESSAGE)
+            pulls = CompiledPullFrames(self._pulls, *pulled)
+        return lambda connection: CompiledFrameReads(connection, self, identity, sends, pulls).data_received
 
     def json_read(self, scan: HeaderScan) -> JsonRead:
         """The compiled twin of a scan."""

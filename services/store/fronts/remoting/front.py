@@ -54,11 +54,13 @@ class RemotingFront:
         self.clients.tell = Commands(self.resets, rules).tell
         retries = RetrySends(broker, delivery.groups, delivery.locks, create_groups=rules.create_groups)
         sending = RemotingSending(broker, rules, self.dispatch, retries)
+        pulling = Pulling(broker, delivery, self.clients, self.resets, held, rules)
         if core is not None:
-            self.dispatch.begin_with(DirectFrames(core, broker.acknowledgement, sending, self.dispatch.times))
+            times = self.dispatch.times
+            self.dispatch.begin_with(DirectFrames(core, broker.acknowledgement, sending, times, pulling.parts))
         for part in (
             sending,
-            Pulling(broker, delivery, self.clients, self.resets, held, rules),
+            pulling,
             RemotingHeartbeats(broker, delivery, self.clients, rules, announced),
             RemotingOffsets(broker, delivery, self.clients, self.resets),
             QueueLocking(delivery.locks, rules.broker_name),

@@ -1,7 +1,7 @@
 """Pulls: PULL_MESSAGE, and LITE_PULL_MESSAGE, which is the same. One that finds nothing may be held until it does."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,14 +11,13 @@ from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
-from tandemmq.common.wire.remoting.fields import Fields
-from tandemmq.common.wire.remoting.header_scan import FieldKind, HeaderScan, TypedField
-from tandemmq.store.broker.broker import Broker
+from tandemmq.store.broker.broker import Broker, Traffic
 from tandemmq.store.broker.pulled import NOTHING_YET, PullAnswer, PullStatus, Wanted
+from tandemmq.store.broker.topics import TopicTable
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.delivery.filters.subscriptions import parse
 from tandemmq.store.delivery.journal.facts import Place
-from tandemmq.store.delivery.members.groups import GroupConfig
+from tandemmq.store.delivery.members.groups import GroupConfig, GroupTable
 from tandemmq.store.delivery.port import EVERYTHING, FilterKind, Subscription
 from tandemmq.store.delivery.receiving.receive_rules import admitted, consuming
 from tandemmq.store.delivery.receiving.selection import Selection, Selections
@@ -27,87 +26,30 @@ from tandemmq.store.fronts.remoting.clients import RemotingClients
 from tandemmq.store.fronts.remoting.filtered_pull import filtered
 from tandemmq.store.fronts.remoting.heartbeats import filter_kind
 from tandemmq.store.fronts.remoting.held_pulls import HeldPulls
+from tandemmq.store.fronts.remoting.pull_header import COMMIT, MOST_FRAME, SUBSCRIPTION, SUSPEND, PullHeader
 from tandemmq.store.fronts.remoting.resets import ClassicResets
 from tandemmq.store.fronts.remoting.rules import RemotingRules
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
+from tandemmq.store.log.message_store import MessageStore
 
 log = get_log(__name__)
 
-COMMIT, SUSPEND, SUBSCRIPTION, CLASS_FILTER = 1, 2, 4, 8
-"""Bits of sysFlag."""
-_UNASKED_BYTES = 256 << 10
-"""Of an answer to a client that names no limit (RocketMQ: ``maxTransferBytesOnMessageInMemory``)."""
-_MOST_FRAME = 8 << 20
-"""No answer is larger, or the client would end the connection."""
 _MOST_SUSPEND_MS = 60_000
 
 
-class PullHeader(NamedTuple):
-    """The header of a pull (RocketMQ: ``PullMessageRequestHeader``)."""
+class PlainPulls(NamedTuple):
+    """What the compiled core needs for pulls that find something at once: see `CompiledPullFrames`."""
 
-    group: str
-    topic: str
-    queue_id: int
-    offset: int
-    most: int
-    sys_flag: int
-    commit_offset: int
-    suspend_ms: int
-    expression: str
-    kind: str
+    store: MessageStore
+    topics: TopicTable
+    groups: GroupTable
+    clients: RemotingClients
+    resets: ClassicResets
+    traffic: Traffic
+    bring: Callable[[str, str, int, int], None]
+    """Commits the position that a pull brings along."""
+    most_messages: int
     most_bytes: int
-
-    @classmethod
-    def of(cls, command: Command) -> "PullHeader":
-        """Raises BadField."""
-        if command.scanned is not None:
-            group, topic, queue, offset, most, flags, commit, suspend, expression, kind, size, _ = command.scanned
-            size = _UNASKED_BYTES if size is None else size
-            return cls(group, topic, queue, offset, most, flags, commit, suspend, expression or "", kind or "TAG", size)
-        fields = Fields(command.fields)
-        fields.int64("subVersion")
-        return cls(
-            fields.text("consumerGroup"),
-            fields.text("topic"),
-            fields.int32("queueId"),
-            fields.int64("queueOffset"),
-            fields.int32("maxMsgNums"),
-            fields.int32("sysFlag"),
-            fields.int64("commitOffset"),
-            fields.int64("suspendTimeoutMillis"),
-            fields.text_or("subscription", ""),
-            fields.text_or("expressionType", "TAG"),
-            fields.int32_or("maxMsgBytes", _UNASKED_BYTES),
-        )
-
-    @property
-    def place(self) -> Place:
-        """What is pulled from."""
-        return Place(self.group, self.topic, self.queue_id)
-
-
-_FIELDS = (
-    TypedField("consumerGroup", FieldKind.TEXT), TypedField("topic", FieldKind.TEXT),
-    TypedField("queueId", FieldKind.INT), TypedField("queueOffset", FieldKind.LONG),
-    TypedField("maxMsgNums", FieldKind.INT), TypedField("sysFlag", FieldKind.INT),
-    TypedField("commitOffset", FieldKind.LONG), TypedField("suspendTimeoutMillis", FieldKind.LONG),
-    TypedField("subscription", FieldKind.TEXT, False), TypedField("expressionType", FieldKind.TEXT, False),
-    TypedField("maxMsgBytes", FieldKind.INT, False), TypedField("subVersion", FieldKind.LONG),
-)  # fmt: skip
-_ORDERS = (
-    "queueId maxMsgBytes? maxMsgNums sysFlag suspendTimeoutMillis commitOffset bname topic queueOffset expressionType"
-    " subVersion consumerGroup",
-    "queueId maxMsgNums sysFlag commitOffset subscription? ReqT? suspendTimeoutMillis bname topic queueOffset"
-    " expressionType subVersion consumerGroup",
-    "queueId commitOffset subscription? suspendTimeoutMillis bname sysFlag expressionType ReqT? topic consumerGroup"
-    " maxMsgNums queueOffset subVersion maxMsgBytes?",
-    "consumerGroup topic queueId queueOffset maxMsgNums sysFlag commitOffset suspendTimeoutMillis subscription?"
-    " subVersion expressionType maxMsgBytes? bname ReqT?",
-)
-"""Push consumers of 4.x and 5.x, pulls by hand of both, and the binary form."""
-PULL_SCANS = tuple(
-    HeaderScan(code, _FIELDS, *_ORDERS) for code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
-)
 
 
 class Pulling:
@@ -131,6 +73,15 @@ class Pulling:
         self._selections = Selections(parse)
         self._commits: set[asyncio.Task[None]] = set()
 
+    @property
+    def parts(self) -> PlainPulls | None:
+        """For the core; None where answers may advise a slave, which is decided for each of them."""
+        broker, rules = self._broker, self._rules
+        if broker.puller.advises:
+            return None
+        known = broker.store, broker.topics, self._delivery.groups, self._clients, self._resets, broker.traffic
+        return PlainPulls(*known, self._bring, rules.most_messages, rules.most_bytes)
+
     def handlers(self) -> dict[int, Handler]:
         """By request code."""
         return {RequestCode.PULL_MESSAGE: self.pull, RequestCode.LITE_PULL_MESSAGE: self.pull}
@@ -152,7 +103,8 @@ class Pulling:
     def _pull(self, call: RemotingCall, header: PullHeader, group: GroupConfig) -> Command | Awaitable[Command]:
         self._check(header, consuming(group))
         selection = self._selections.select(self._subscription(header))
-        self._commit(header)
+        if header.sys_flag & COMMIT and header.commit_offset > 0:
+            self._bring(header.group, header.topic, header.queue_id, header.commit_offset)
         moved = self._moved(call, header)
         if moved is not None:
             return _answer(call, header, moved, 0)
@@ -161,7 +113,7 @@ class Pulling:
             header.queue_id,
             header.offset,
             min(max(header.most, 1), self._rules.most_messages),
-            min(max(header.most_bytes, 1), self._rules.most_bytes, _MOST_FRAME),
+            min(max(header.most_bytes, 1), self._rules.most_bytes, MOST_FRAME),
             selection.tags,
             header.group,
         )
@@ -210,15 +162,15 @@ class Pulling:
             return EVERYTHING
         raise RemotingRefusal(ResponseCode.SUBSCRIPTION_NOT_EXIST, "the consumer's subscription not exist")
 
-    def _commit(self, header: PullHeader) -> None:
+    def _bring(self, group: str, topic: str, queue: int, offset: int) -> None:
         """The position that a pull brings along; it is not waited for."""
-        if not header.sys_flag & COMMIT or header.commit_offset <= 0 or not self._delivery.delivering:
+        if not self._delivery.delivering:
             return
-        place = header.place
+        place = Place(group, topic, queue)
         known = self._delivery.ledger.progress(place)
-        if (known is not None and header.commit_offset <= known.cursor) or self._resets.pending(place) is not None:
+        if (known is not None and offset <= known.cursor) or self._resets.pending(place) is not None:
             return
-        task = asyncio.get_running_loop().create_task(self._commit_to(place, header.commit_offset), name="a commit")
+        task = asyncio.get_running_loop().create_task(self._commit_to(place, offset), name="a commit")
         self._commits.add(task)
         task.add_done_callback(self._commits.discard)
 

@@ -48,6 +48,10 @@ class ClassicResets:
         progress = self._ledger.progress(place)
         return None if progress is None else progress.cursor
 
+    def concerns(self, group: str, topic: str, queue: int) -> bool:
+        """Whether there is one in a queue."""
+        return bool(self._since) and self.pending(Place(group, topic, queue)) is not None
+
     def untold(self, place: Place, offset: int, told: bool) -> int | None:
         """The position for the answer to a consumer that reads a queue from `offset`: once, and not where it is.
 

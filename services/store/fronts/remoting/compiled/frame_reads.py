@@ -10,6 +10,7 @@ from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cython.cimports.libc.string import memcmp
 from cython.cimports.tandemmq.common.grpc_transport.compiled.seconds import seconds_now
 from cython.cimports.tandemmq.store.fronts.compiled.call_times import CompiledCallTimes
+from cython.cimports.tandemmq.store.fronts.remoting.compiled.pull_frames import CompiledPullFrames
 from cython.cimports.tandemmq.store.fronts.remoting.compiled.send_frames import CompiledSendFrames
 
 from tandemmq.store.fronts.remoting.call import host_of
@@ -31,12 +32,30 @@ def begins_with_a_send(data: bytes) -> cython.int:
     return memcmp(begin + 16, b"310", 3) == 0 or memcmp(begin + 8, b"\x01\x36", 2) == 0
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def begins_with_a_pull(data: bytes) -> cython.int:
+    """Whether the first frame is a pull with a header in JSON, as far as a glance can tell."""
+    begin: cython.p_const_char = PyBytes_AS_STRING(data)
+    if PyBytes_GET_SIZE(data) < _GLANCE + 1:
+        return 0
+    return memcmp(begin + 16, b"11,", 3) == 0 or memcmp(begin + 16, b"361,", 4) == 0
+
+
 @cython.cclass
 class CompiledFrameReads:
     """See the module."""
 
-    def __init__(self, connection: object, direct: object, identity: object, times: CompiledCallTimes) -> None:
-        """`direct`: the DirectFrames whose core is asked. `times`: of sends that ended well."""
+    def __init__(
+        self,
+        connection: object,
+        direct: object,
+        identity: object,
+        times: CompiledCallTimes,
+        pulls: CompiledPullFrames | None = None,
+    ) -> None:
+        """`direct`: the DirectFrames whose core is asked. `times`: of its good sends. `pulls`: what takes pulls."""
         self._connection = connection
         self._direct = direct
         self._sending = direct.sending
@@ -44,18 +63,37 @@ class CompiledFrameReads:
         self._identity = identity
         self._core = direct.core
         self._times = times
+        self._pulls = pulls
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come: what `RemotingConnection.read` does, without Python where the core takes all of it."""
         connection: object = self._connection
-        if not self._between or self._acknowledgement.waits or self._identity.recognizes:
+        position: cython.Py_ssize_t = 0
+        if not self._between or self._identity.recognizes:
             connection.read(data)
         else:
-            position: cython.Py_ssize_t = self._take(data)
+            if self._pulls is not None and begins_with_a_pull(data):
+                position = self._pull(data)
+            elif not self._acknowledgement.waits:
+                position = self._take(data)
             if position == PyBytes_GET_SIZE(data):
                 return
-            connection.go_on(data[position:] if position else data)
+            if self._acknowledgement.waits or position:
+                connection.read(data[position:] if position else data)
+            else:
+                connection.go_on(data)
         self._between = connection.between_frames
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _pull(self, data: bytes) -> cython.Py_ssize_t:
+        """Answer the pulls that lie whole at the beginning: the place after them."""
+        connection: object = self._connection
+        connection.heard = True
+        transport: object = connection._transport
+        if transport is None or connection._stalled_since is not None or transport.is_closing():
+            return 0
+        return self._pulls.answer_all(connection, transport, data)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

@@ -100,6 +100,7 @@ class CompiledJsonScan:
         self._most_digits = [most[one.kind] for one in fields]
         self._demanded = [one.demanded for one in fields]
 
+    @cython.ccall
     def scan(self, header: bytes) -> object:
         """See `JsonRead`."""
         data: cython.p_const_uchar = start(header)
