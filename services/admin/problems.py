@@ -44,6 +44,7 @@ def _of_services(node: admin_pb2.Node) -> Iterator[str]:
             yield f"the {service.service} does not serve: {service.reason}"
         elif service.reason:
             yield f"the {service.service} answers only in part: {service.reason}"
+        yield from service.description.problems
 
 
 def _of_store(node: admin_pb2.Node) -> Iterator[str]:

@@ -27,7 +27,8 @@ class FollowedPeer:
         self.name = name
         self._changed = changed
         self._patience = patience
-        self._failures = 0
+        self.failures = 0
+        """In a row."""
         self._told = ""
         """The reason that the log has heard."""
         self.there = False
@@ -39,15 +40,15 @@ class FollowedPeer:
         if self.there:
             return
         self.there, self.problem = True, ""
-        self._failures, self._told = 0, ""
+        self.failures, self._told = 0, ""
         log.info("peer is there", peer=self.peer, name=self.name, **said)
         self._changed()
 
     def gone(self, reason: str) -> None:
         """It is away."""
         self.there, self.problem = False, reason
-        self._failures += 1
-        if self._failures > self._patience and reason != self._told:
+        self.failures += 1
+        if self.failures > self._patience and reason != self._told:
             self._told = reason
             log.warning("peer is away", peer=self.peer, name=self.name, reason=reason)
         self._changed()

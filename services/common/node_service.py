@@ -5,6 +5,7 @@ import platform
 import resource
 import shutil
 import socket
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ class NodeServicer(node_pb2_grpc.NodeServicer):
         self._directory = directory
         self._version = version("tandemmq")
         self._started_ms = _started_ms()
+        self.problems: Callable[[], Sequence[str]] = tuple
+        """What is wrong with its surroundings, in words."""
 
     async def Describe(self, request: node_pb2.DescribeRequest, _context: Context) -> node_pb2.DescribeResponse:
         """See node.proto."""
@@ -53,6 +56,7 @@ class NodeServicer(node_pb2_grpc.NodeServicer):
             disk=self._disk(),
             settings=_described(self._settings) if settings else (),
             ignored_settings=self._settings.ignored,
+            problems=self.problems(),
         )
 
     def _disk(self) -> node_pb2.Disk | None:

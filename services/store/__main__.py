@@ -174,12 +174,18 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
     internal.on_drain(inner.replica_log.drain)
     host.on_close(internal.stop)
     follow_metasync(host, metrics, metasync)
-    metrics.watch_peers(*classic.name_servers)
+    show_name_servers(metrics, described, classic)
     host.stop_signal.listen()  # before anything says SERVING: whoever hears that may stop us
     await internal.serving()
     log.info("store open", directory=str(settings.store_path_root_dir.absolute()), core=core.state, **recovered(store))
     prepare_in_background(host)
     await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
+
+
+def show_name_servers(metrics: StoreMetrics, described: NodeServicer, classic: ClassicClients) -> None:
+    """Where the broker registers: the metrics show who is there, and what the node says of itself why one is away."""
+    metrics.watch_peers(*classic.name_servers)
+    described.problems = classic.problems
 
 
 def follow_metasync(host: ServiceHost, metrics: StoreMetrics, link: MetasyncLink | None) -> None:

@@ -102,6 +102,10 @@ class ClassicClients:
         """Those at which it registers, once it serves."""
         return () if self._names is None else self._names.peers
 
+    def problems(self) -> list[str]:
+        """Name servers at which it is not registered, and why."""
+        return [f"{one.peer} {one.name}: {one.problem}" for one in self.name_servers if one.problem]
+
     async def serve(
         self,
         settings: StoreSettings,

@@ -5,8 +5,9 @@ connection: a name server forgets a broker whose connection closes. When the sto
 
 At RocketMQ's name server the last master that registers wins, and whoever unregisters removes it, even from another
 address. So a master that finds another one in its place waits, unless it has just been promoted: it may have been
-replaced while it was away or asleep, which its peers will tell it. And who finds another one in its place leaves
-without a word.
+replaced while it was away or asleep, which its peers will tell it. If nothing does, it takes the place. One that takes
+it back lives, and two masters that took turns would send clients from one log to another: so it keeps the place from
+then on, but from a master that was promoted. And who finds another one in its place leaves without a word.
 """
 
 import asyncio
@@ -92,6 +93,8 @@ class _NameServer:
         self._known: BrokerIdentity | None = None
         """As which we are registered."""
         self._yielding_since: float | None = None
+        self._taken_from: str | None = None
+        """The master whose place we took last."""
         self._told = -1
         """The change that was registered last."""
         self._progress = asyncio.Event()
@@ -135,6 +138,12 @@ class _NameServer:
         holder, now = await self._holder(who), self._timers.time()
         if holder in (None, who.address):
             return
+        if holder == self._taken_from and not self._registered.promoted:
+            raise MasterThere(
+                f"{holder} has registered as master of {who.name} again after this one had taken its place: two live "
+                f"masters have one name, and clients find that one only",
+                remedy="Give each master a brokerName of its own, or stop one of the two.",
+            )
         if self._yielding_since is None:
             self._yielding_since = now
         if now - self._yielding_since < _YIELD_SECONDS:
@@ -142,6 +151,7 @@ class _NameServer:
                 f"{holder} is registered as master of {who.name}; if nothing fences this one within {_YIELD_SECONDS:g} "
                 f"s, it takes its place"
             )
+        self._taken_from = holder
         log.warning("takes the place of another master", names=self.address, broker=who.name, other=holder)
 
     async def _unregister(self, known: BrokerIdentity) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,13 @@ def test_a_killed_store_is_gone_at_once(tmp_path: Path) -> None:
         one.until_route("TBW102", None)
 
 
+class HurriedTimers(LoopTimers):
+    """Their clock runs forty times as fast; sleeps take as long as ever."""
+
+    def time(self) -> float:
+        return 40 * asyncio.get_running_loop().time()
+
+
 class Link:
     """A link of this process to a name server of this process."""
 
@@ -123,7 +131,7 @@ class Link:
             lambda number: BrokerIdentity("C", "b", number, "h:1"), "h:2", self.topics, self.mastership, 3,
             CreatedTopics(4, are_all=True), clock.now_ms,
         )  # fmt: skip
-        self.link = NamesLink([address], self.registered, PATIENCE, PATIENCE, LoopTimers())
+        self.link = NamesLink([address], self.registered, PATIENCE, PATIENCE, HurriedTimers())
         self.topics.changed.listen(self.link.changed)
         self.mastership.changed.listen(self.link.changed)
 
@@ -197,6 +205,39 @@ async def test_a_master_that_slept_does_not_take_its_place_back(tmp_path: Path) 
         store.mastership.fence(store.mastership.epoch + 1)
         await until(lambda: not peer.problem)
         assert routes.brokers["b"].addresses == {0: "h:9"}
+
+
+async def taken_back(store: Link, routes: RouteTable) -> None:
+    """It waits for another master to go, takes its place, and the other one takes it back."""
+    await until(lambda: routes.brokers["b"].addresses == {0: "h:1"})
+    as_new = replace(OTHER_MASTER, version=RegistrationVersion(store.mastership.epoch, 1, 1))  # RocketMQ asks not
+    routes.register(as_new, object(), asyncio.get_running_loop().time())
+    store.link.changed()
+
+
+async def test_a_place_that_is_taken_back_is_left_to_the_other_master(tmp_path: Path) -> None:
+    """Both live, and would send clients from one log to another: until that one goes, and somebody is told."""
+    async with linked(tmp_path, BrokerRole.ASYNC_MASTER, OTHER_MASTER) as (store, routes):
+        await taken_back(store, routes)
+        (peer,) = store.link.peers
+        await until(lambda: "two live masters have one name" in peer.problem)
+        assert "a brokerName of its own" in peer.problem
+        problem, failures = peer.problem, peer.failures
+        await until(lambda: peer.failures > failures + 2)
+        assert (peer.problem, routes.brokers["b"].addresses) == (problem, {0: "h:9"})
+        assert routes.unregister(OTHER)
+        await until(lambda: bool(routes.brokers))
+        assert routes.brokers["b"].addresses == {0: "h:1"}
+
+
+async def test_a_promoted_master_takes_its_place_again_and_again(tmp_path: Path) -> None:
+    """The old one lives, and was not reached: it is the one that must go."""
+    async with linked(tmp_path, BrokerRole.SLAVE, OTHER_MASTER) as (store, routes):
+        store.mastership.promote(BrokerRole.ASYNC_MASTER, 2, 0)
+        for _ in range(3):
+            await taken_back(store, routes)
+        await until(lambda: routes.brokers["b"].addresses == {0: "h:1"})
+        assert store.registered.promoted
 
 
 async def test_a_promoted_slave_takes_the_place_of_another_one_at_once(tmp_path: Path) -> None:

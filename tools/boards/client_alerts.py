@@ -4,6 +4,13 @@ from boards.alert_model import Alert
 
 CLIENT_ALERTS = (
     Alert(
+        "clients", "TandemNotRegistered", "warning",
+        'tandem_peer_there{peer="name server"} == 0', "2m",
+        "Node {{ $labels.node }} is not registered at name server {{ $labels.name }}",
+        "Classic clients that ask there do not find the node: the name server is away, refuses it, or has another "
+        "live master of the same name.",
+    ),
+    Alert(
         "clients", "TandemBrokerWithoutName", "critical",
         'max by (cluster, broker) (tandem_names_broker{broker_id="0"}) == 0', "2m",
         "No name server knows the master of broker {{ $labels.broker }} any more",

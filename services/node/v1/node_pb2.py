@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1btandemmq/node/v1/node.proto\x12\x10tandemmq.node.v1\"#\n\x0f\x44\x65scribeRequest\x12\x10\n\x08settings\x18\x01 \x01(\x08\"\xc6\x02\n\x10\x44\x65scribeResponse\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x16\n\x0epython_version\x18\x03 \x01(\t\x12\x11\n\thost_name\x18\x04 \x01(\t\x12\x0b\n\x03pid\x18\x05 \x01(\x03\x12\x12\n\nstarted_ms\x18\x06 \x01(\x03\x12\x16\n\x0eresident_bytes\x18\x07 \x01(\x03\x12\x13\n\x0b\x63pu_seconds\x18\x08 \x01(\x01\x12\x12\n\nopen_files\x18\t \x01(\x05\x12\x16\n\x0eopen_files_max\x18\n \x01(\x05\x12$\n\x04\x64isk\x18\x0b \x01(\x0b\x32\x16.tandemmq.node.v1.Disk\x12+\n\x08settings\x18\x0c \x03(\x0b\x32\x19.tandemmq.node.v1.Setting\x12\x18\n\x10ignored_settings\x18\r \x03(\t\"B\n\x04\x44isk\x12\x11\n\tdirectory\x18\x01 \x01(\t\x12\x13\n\x0btotal_bytes\x18\x02 \x01(\x03\x12\x12\n\nfree_bytes\x18\x03 \x01(\x03\"z\n\x07Setting\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x15\n\rdefault_value\x18\x03 \x01(\t\x12\x0e\n\x06origin\x18\x04 \x01(\t\x12\r\n\x05place\x18\x05 \x01(\t\x12\x0f\n\x07\x61llowed\x18\x06 \x01(\t\x12\x0b\n\x03\x64oc\x18\x07 \x01(\t2Y\n\x04Node\x12Q\n\x08\x44\x65scribe\x12!.tandemmq.node.v1.DescribeRequest\x1a\".tandemmq.node.v1.DescribeResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1btandemmq/node/v1/node.proto\x12\x10tandemmq.node.v1\"#\n\x0f\x44\x65scribeRequest\x12\x10\n\x08settings\x18\x01 \x01(\x08\"\xd8\x02\n\x10\x44\x65scribeResponse\x12\x0f\n\x07service\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x16\n\x0epython_version\x18\x03 \x01(\t\x12\x11\n\thost_name\x18\x04 \x01(\t\x12\x0b\n\x03pid\x18\x05 \x01(\x03\x12\x12\n\nstarted_ms\x18\x06 \x01(\x03\x12\x16\n\x0eresident_bytes\x18\x07 \x01(\x03\x12\x13\n\x0b\x63pu_seconds\x18\x08 \x01(\x01\x12\x12\n\nopen_files\x18\t \x01(\x05\x12\x16\n\x0eopen_files_max\x18\n \x01(\x05\x12$\n\x04\x64isk\x18\x0b \x01(\x0b\x32\x16.tandemmq.node.v1.Disk\x12+\n\x08settings\x18\x0c \x03(\x0b\x32\x19.tandemmq.node.v1.Setting\x12\x18\n\x10ignored_settings\x18\r \x03(\t\x12\x10\n\x08problems\x18\x0e \x03(\t\"B\n\x04\x44isk\x12\x11\n\tdirectory\x18\x01 \x01(\t\x12\x13\n\x0btotal_bytes\x18\x02 \x01(\x03\x12\x12\n\nfree_bytes\x18\x03 \x01(\x03\"z\n\x07Setting\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x15\n\rdefault_value\x18\x03 \x01(\t\x12\x0e\n\x06origin\x18\x04 \x01(\t\x12\r\n\x05place\x18\x05 \x01(\t\x12\x0f\n\x07\x61llowed\x18\x06 \x01(\t\x12\x0b\n\x03\x64oc\x18\x07 \x01(\t2Y\n\x04Node\x12Q\n\x08\x44\x65scribe\x12!.tandemmq.node.v1.DescribeRequest\x1a\".tandemmq.node.v1.DescribeResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,11 +34,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DESCRIBEREQUEST']._serialized_start=49
   _globals['_DESCRIBEREQUEST']._serialized_end=84
   _globals['_DESCRIBERESPONSE']._serialized_start=87
-  _globals['_DESCRIBERESPONSE']._serialized_end=413
-  _globals['_DISK']._serialized_start=415
-  _globals['_DISK']._serialized_end=481
-  _globals['_SETTING']._serialized_start=483
-  _globals['_SETTING']._serialized_end=605
-  _globals['_NODE']._serialized_start=607
-  _globals['_NODE']._serialized_end=696
+  _globals['_DESCRIBERESPONSE']._serialized_end=431
+  _globals['_DISK']._serialized_start=433
+  _globals['_DISK']._serialized_end=499
+  _globals['_SETTING']._serialized_start=501
+  _globals['_SETTING']._serialized_end=623
+  _globals['_NODE']._serialized_start=625
+  _globals['_NODE']._serialized_end=714
 # @@protoc_insertion_point(module_scope)

@@ -57,6 +57,7 @@ class DescribeResponse(_message.Message):
     DISK_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     IGNORED_SETTINGS_FIELD_NUMBER: _builtins.int
+    PROBLEMS_FIELD_NUMBER: _builtins.int
     service: _builtins.str
     """`store`, `replicator`, `metasync` or `admin`."""
     version: _builtins.str
@@ -82,6 +83,10 @@ class DescribeResponse(_message.Message):
     def ignored_settings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names that were given and have no effect."""
 
+    @_builtins.property
+    def problems(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What the service knows to be wrong with its surroundings, in words: a name server that is away, or has another master in its place."""
+
     def __init__(
         self,
         *,
@@ -98,10 +103,11 @@ class DescribeResponse(_message.Message):
         disk: Global___Disk | None = ...,
         settings: _abc.Iterable[Global___Setting] | None = ...,
         ignored_settings: _abc.Iterable[_builtins.str] | None = ...,
+        problems: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["disk", b"disk"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cpu_seconds", b"cpu_seconds", "disk", b"disk", "host_name", b"host_name", "ignored_settings", b"ignored_settings", "open_files", b"open_files", "open_files_max", b"open_files_max", "pid", b"pid", "python_version", b"python_version", "resident_bytes", b"resident_bytes", "service", b"service", "settings", b"settings", "started_ms", b"started_ms", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cpu_seconds", b"cpu_seconds", "disk", b"disk", "host_name", b"host_name", "ignored_settings", b"ignored_settings", "open_files", b"open_files", "open_files_max", b"open_files_max", "pid", b"pid", "problems", b"problems", "python_version", b"python_version", "resident_bytes", b"resident_bytes", "service", b"service", "settings", b"settings", "started_ms", b"started_ms", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

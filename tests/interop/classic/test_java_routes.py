@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import grpc
 import pytest
 
+from tandemmq.node.v1 import node_pb2
+from tandemmq.node.v1.node_pb2_grpc import NodeStub
 from tests.contract.remoting.classic_client import ClassicClient
 from tests.contract.remoting.test_administration import make_topic
 from tests.contract.store_process import StoreProcess
@@ -16,7 +19,7 @@ from tests.faults.pair_process import free_port, until
 from tests.faults.test_pair_promotion import back_as_slave, promote, some_load
 from tests.interop.classic.java_names import JavaNames
 from tests.interop.classic.programs import command_of
-from tests.interop.rocketmq import ALONE
+from tests.interop.rocketmq import ALONE, RocketMQ, need_rocketmq
 
 pytestmark = [pytest.mark.interop, ALONE, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -135,3 +138,42 @@ def test_a_clean_stop_costs_a_running_client_nothing(of_names: str, of_client: s
                     names.until_route("steady", route)
                     steady.goes_on()
                 assert steady.end() == 0
+
+
+def problems_of(store: StoreProcess) -> str:
+    """What it says to be wrong with its surroundings."""
+    with grpc.insecure_channel(store.address) as channel:
+        said = NodeStub(channel).Describe(node_pb2.DescribeRequest(), timeout=60, wait_for_ready=True)
+    return "; ".join(said.problems)
+
+
+@pytest.mark.parametrize("of_broker", ["4.9.7", "5.3.2"])
+def test_two_live_masters_of_one_name_do_not_take_turns(of_broker: str, tmp_path: Path) -> None:
+    """RocketMQ's broker registers again and again: it keeps the place, ours says so, and has it when that one ends.
+
+    A name server of 5.x does not take it back: its stateVersion is 0, and ours the epoch.
+    """
+    need_rocketmq(of_broker)
+    with java_names("4.9.7", tmp_path / "names") as names:
+        settings = {"namesrvAddr": names.address, "brokerName": "same", "brokerIP1": "127.0.0.1"}
+        java = RocketMQ(of_broker, tmp_path / "java", **settings, registerNameServerPeriod=10_000)
+        own = {"remoting_mode": "on", "listen_port": free_port(), "broker_name": "same", "broker_ip1": "127.0.0.1"}
+        own |= {"namesrv_addr": names.address, "broker_cluster_name": "interop", "register_name_server_period": 10_000}
+        theirs, ours = (
+            {"same": {"0": f"127.0.0.1:{java.server.port}"}},
+            {"same": {"0": f"127.0.0.1:{own['listen_port']}"}},
+        )
+        try:
+            java.start()
+            names.until_route("TBW102", theirs)
+            with StoreProcess(tmp_path / "ours", **own) as store:
+                until(lambda: "is registered as master of same" in problems_of(store), SECONDS, "it sees the other one")
+                names.until_route("TBW102", ours)
+                names.until_route("TBW102", theirs)
+                until(lambda: "two live masters" in problems_of(store), SECONDS, lambda: problems_of(store))
+                assert names.route("TBW102") == theirs
+                java.stop()
+                names.until_route("TBW102", ours)
+                until(lambda: not problems_of(store), SECONDS, lambda: problems_of(store))
+        finally:
+            java.kill()

@@ -44,6 +44,12 @@ def test_services() -> None:
     ]
 
 
+def test_what_a_service_says_of_its_surroundings() -> None:
+    found = node()
+    found.services[0].description.problems.append("name server h:9876: it does not answer")
+    assert problems(found) == [["name server h:9876: it does not answer"]]
+
+
 def test_a_store_that_takes_no_messages() -> None:
     log = store_pb2.LogState(not_writable_reason="the disk is full")
     assert problems(node(log=log)) == [["the store takes no messages: the disk is full"]]
