@@ -49,15 +49,32 @@ def free_port() -> int:
         _taken.clear()
     while True:
         port = random.SystemRandom().choice(_own_ports())
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in _taken:
+        if port not in _taken and _is_free(port):
             _taken.add(port)
             return port
+
+
+def free_broker_port() -> int:
+    """One for a classic broker, which also listens two below (its VIP channel) and, if it is RocketMQ, one above (HA).
+
+    While the broker is away nobody's outgoing connection takes one of them, as it may a port that the kernel chose.
+    """
+    while True:
+        port = random.SystemRandom().choice(_own_ports())
+        wanted = {port - 2, port, port + 1}
+        if not wanted & _taken and all(_is_free(one) for one in wanted):
+            _taken.update(wanted)
+            return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def until(condition: Callable[[], object], seconds: float, what: str | Callable[[], str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from bench.model import Unavailable
 from bench.peers.rocketmq_broker import broker, class_path
 from bench.process import ServerProcess
+from tests.faults.pair_process import free_broker_port
 from tests.interop.ours import CONFIG
 from tests.interop.remoting import Remoting
 
@@ -79,6 +80,7 @@ class RocketMQ:
                 **settings,
             },
             _JVM,
+            free_broker_port(),
         )
 
     def start(self) -> None:

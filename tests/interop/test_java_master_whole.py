@@ -22,7 +22,7 @@ from tests.interop.ours import CONFIG
 from tests.interop.remoting import Remoting
 from tests.interop.rocketmq import ALONE, VERSIONS, RocketMQ, need_rocketmq
 from tests.interop.test_java_master_tables import commit, make_group, make_topic
-from tests.interop.test_java_pair import HEARTBEATS, contents_at_ours, contents_of_java, wait_our_level
+from tests.interop.test_java_pair import HEARTBEATS, behind, contents_at_ours, contents_of_java, wait_our_level
 
 pytestmark = [pytest.mark.interop, ALONE, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -37,10 +37,9 @@ class OurSlave:
         self.classic_port = free_port()
         classic = {"remotingMode": "on", "listenPort": self.classic_port}
         tables = {"metasyncRemotingMasterAddress": f"127.0.0.1:{master.server.port}"}
-        log = {"haMasterAddress": f"127.0.0.1:{master.server.port + 1}"}
         size = {"mappedFileSizeCommitLog": CONFIG["mapped_file_size_commit_log"]}
         self.node = Node(
-            directory, 1, "SLAVE", store=size | classic, replicator=QUICK | HEARTBEATS | log, metasync=tables
+            directory, 1, "SLAVE", store=size | classic, replicator=QUICK | HEARTBEATS | behind(master), metasync=tables
         )
 
     def kill_and_start(self, name: str) -> None:
