@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 
+import tandemmq.common.server_packages  # noqa: F401 - first: it says what is missing
 from tandemmq.admin.access import RULES
 from tandemmq.admin.actions import Actions
 from tandemmq.admin.books import Books

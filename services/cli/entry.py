@@ -15,7 +15,9 @@ def main() -> None:
         package = (error.name or "").partition(".")[0]
         if not package or package == "tandemmq":
             raise
-        print(_told(package, as_json="--json" in sys.argv), file=sys.stderr)
+        from tandemmq.common.server_packages import not_installed
+
+        print(_told(not_installed(package), as_json="--json" in sys.argv), file=sys.stderr)
         sys.exit(2)
     run()
 
@@ -27,11 +29,7 @@ def show_version() -> None:
     print(f"tandem {version('tandemmq')}")
 
 
-def _told(package: str, *, as_json: bool) -> str:
-    message = (
-        f"the client of TandemMQ is installed, and not the command and the broker: the Python package {package} is "
-        "missing; pip install 'tandemmq[server]' installs them"
-    )
+def _told(message: str, *, as_json: bool) -> str:
     return json.dumps({"error": {"message": message}}) if as_json else f"tandem: {message}"
 
 

@@ -22,6 +22,7 @@ One noun per file::
                          setting_names.py: their names, generated
     addresses.py         addresses of other services, as settings hold them
     command.py           `python -m tandemmq.<service>`: options, and an error as one line
+    server_packages.py   what is said where only the client is installed
     process.py           open files, malloc thresholds; memory.py: how much memory there is
     together.py          several services in one process
     started_pool.py      thread pools whose threads run before there is work

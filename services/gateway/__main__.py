@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
+import tandemmq.common.server_packages  # noqa: F401 - first: it says what is missing
 from tandemmq.common.client_channel import Dialer
 from tandemmq.common.command import run_command
 from tandemmq.common.grpc_transport import Limits

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import tandemmq.common.server_packages  # noqa: F401 - first: it says what is missing
 from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging, get_log
 from tandemmq.common.node_access import RULES as NODE_RULES

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+import tandemmq.common.server_packages  # noqa: F401 - first: it says what is missing
 from tandemmq.common.addresses import host_port
 from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging, get_log

@@ -7,6 +7,7 @@ role asks for: a master's accepts slaves, a slave's follows its master.
 import sys
 from collections.abc import Callable
 
+import tandemmq.common.server_packages  # noqa: F401 - first: it says what is missing
 from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging, get_log
 from tandemmq.common.node_access import RULES as NODE_RULES

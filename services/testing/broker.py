@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from tandemmq.common.child_process import ending_with_us, how_it_ended
+from tandemmq.common.server_packages import WHAT_INSTALLS
 from tandemmq.testing.errors import BrokerNotStarted, NameTaken
 
 HOST = "127.0.0.1"
@@ -135,7 +136,8 @@ class TemporaryBroker:
         last = "\n".join(self.log.splitlines()[-10:])
         self.kill()
         self.stop()
-        missing = " (pip install 'tandemmq[testing]' brings what it needs)" if "ModuleNotFoundError" in last else ""
+        is_missing = any(one in last for one in (WHAT_INSTALLS, "ModuleNotFoundError"))
+        missing = " (pip install 'tandemmq[testing]' brings what it needs)" if is_missing else ""
         raise BrokerNotStarted(f"the broker did not start{missing}; it said last:\n{last}")
 
     def _take_ports(self, events: list[dict[str, Any]]) -> None:

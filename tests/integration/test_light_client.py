@@ -112,6 +112,14 @@ def test_its_command_says_what_installs_the_rest(python: Path) -> None:
     assert "tandemmq[server]" in json.loads(told)["error"]["message"]
 
 
+@pytest.mark.parametrize("service", ["store", "replicator", "metasync", "admin", "gateway", "naming"])
+def test_a_service_says_what_installs_it(python: Path, service: str) -> None:
+    told = run(python, "-m", f"tandemmq.{service}", code=2).stderr
+    assert told.startswith(f"tandemmq.{service}: the client of TandemMQ is installed")
+    assert "pip install 'tandemmq[server]'" in told
+    assert len(told.splitlines()) == 1
+
+
 def test_its_command_tells_the_version(python: Path) -> None:
     assert run(python.with_name("tandem"), "--version").stdout.startswith("tandem ")
 
