@@ -235,6 +235,7 @@ class Master:
                 self.replicas.lag_bytes(one),
                 self.replicas.lag_seconds(one, now),
                 max(now - one.heard_at, 0.0),
+                self.replicas.silent_seconds(one, now),
             )
             for one in self.replicas
         ]

@@ -29,6 +29,7 @@ class ReplicaNow(NamedTuple):
     lag_bytes: int
     lag_seconds: float
     ack_age: float
+    silent_seconds: float
 
 
 class MasterNow(NamedTuple):
@@ -146,6 +147,11 @@ class ReplicatorMetrics(ServiceMetrics):
             ("lag_bytes", "Bytes of the log that it does not have.", lambda one: one.lag_bytes),
             ("lag_seconds", "Age of the oldest byte that it does not have.", lambda one: one.lag_seconds),
             ("ack_age_seconds", "Time since its last report.", lambda one: one.ack_age),
+            (
+                "silent_seconds",
+                "How long nothing has come from it though a report or an ack was due; 0 while it comes.",
+                lambda one: one.silent_seconds,
+            ),
         ):
             gauge = self._gauge(f"tandem_replica_{name}", text, "replica")
             for replica in now.replicas:

@@ -171,13 +171,14 @@ class Replicas:
 
     def silent_seconds(self, replica: SlaveReplica, now: float) -> float:
         """How long nothing has come from it that was due; 0 if it speaks as it should, or is not connected."""
-        if not replica.connected:
+        connections = list(replica.connections.values())  # metrics ask on their own thread
+        if not connections:
             return 0.0
         lacks = min(self.lag_seconds(replica, now), now - replica.acked_at)
         if lacks > _ACKS_WITHIN:
             return lacks
-        overdue = [one for one in replica.connections.values() if now - one.heard_at > 2 * one.report_seconds]
-        return now - replica.heard_at if len(overdue) == len(replica.connections) else 0.0
+        overdue = all(now - one.heard_at > 2 * one.report_seconds for one in connections)
+        return now - replica.heard_at if overdue else 0.0
 
     def _drop(self, connection: int, replica: SlaveReplica, now: float) -> None:
         del replica.connections[connection]

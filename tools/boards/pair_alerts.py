@@ -44,6 +44,13 @@ PAIR_ALERTS = (
         "What the master stored since then would be lost with its machine.",
     ),
     Alert(
+        "replication", "TandemSlaveSilent", "warning",
+        "tandem_replica_silent_seconds > 5", "",
+        "Slave {{ $labels.replica }} of {{ $labels.node }} has not reported for {{ $value | humanizeDuration }}",
+        "Its connection is open, and nothing comes: it hangs, or the network loses what it sends.",
+        panel="Silence of slaves",
+    ),
+    Alert(
         "replication", "TandemFollowerRefused", "critical",
         'tandem_follower_state{state="refused"} == 1', "",
         "The slave {{ $labels.node }} must not follow its master",

@@ -98,6 +98,12 @@ _LINKS = Row(
             ("tandem_replica_ack_age_seconds{@}", "slave {{replica}} of {{node}}"), steps=(("red", 12),),
         ),
         lines(
+            "Silence of slaves", "s",
+            "How long nothing has come from a slave though something was due: for 2 s an ack of what it lacks, or two "
+            "of its reports. 0 is good.",
+            ("tandem_replica_silent_seconds{@}", "slave {{replica}} of {{node}}"), steps=(("red", 5),),
+        ),
+        lines(
             "Silence of the master", "s",
             "On slaves that follow: time since the master's last byte. Heartbeats come every 5 s, so 12 s is too long.",
             "tandem_follower_silent_seconds{@}", steps=(("red", 12),),

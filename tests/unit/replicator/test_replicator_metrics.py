@@ -14,7 +14,7 @@ def test_a_master() -> None:
     metrics = ReplicatorMetrics("c", "n")
     metrics.bytes_sent = 5
     metrics.closed("ahead")
-    replica = ReplicaNow("1", True, False, 77, 1.5, 0.25)
+    replica = ReplicaNow("1", True, False, 77, 1.5, 0.25, 2.5)
     metrics.watch(lambda: Now(True, True, "SYNC_MASTER", MasterNow([replica], 3, 0, True), None))
     text = scraped(metrics)
     common = 'cluster="c",node_id="n",node_type="replicator"'
@@ -23,6 +23,7 @@ def test_a_master() -> None:
     assert f'tandem_replica_lag_bytes{{{common},replica="1"}} 77.0' in text
     assert f'tandem_replica_lag_seconds{{{common},replica="1"}} 1.5' in text
     assert f'tandem_replica_ack_age_seconds{{{common},replica="1"}} 0.25' in text
+    assert f'tandem_replica_silent_seconds{{{common},replica="1"}} 2.5' in text
     assert f'tandem_replicator_role{{{common},role="SYNC_MASTER"}} 1.0' in text
     assert f"tandem_ha_connections{{{common}}} 3.0" in text
     assert "tandem_follower" not in text
