@@ -1,10 +1,12 @@
 """Values of a command line that are taken as they are.
 
 Typer has pydantic make them, which takes longer to import than everything else that a call needs. What is of its type
-already, or is a plain number, needs no pydantic; the rest, and all that is wrong, is left to typer.
+already, or is a plain number or path, needs no pydantic; the rest, and all that is wrong, is left to typer.
 """
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 _MOST_DIGITS = 18
@@ -55,6 +57,10 @@ class _Plain:
                 return value
             elif not several and self._annotation is int and self._is_plain_number(value):
                 return int(value)
+            elif not several and self._annotation is bool and type(value) is bool:
+                return value
+            elif not several and self._annotation is Path and self._is_plain_path(value):
+                return Path(value)
         return self._made_by_typer().coerce(value, param=param, ctx=ctx)
 
     def _is_plain_number(self, value: Any) -> bool:
@@ -65,3 +71,12 @@ class _Plain:
             return False
         low, high = self._info.min, self._info.max
         return (low is None or int(value) >= low) and (high is None or int(value) <= high)
+
+    def _is_plain_path(self, value: Any) -> bool:
+        """Whether there is nothing to check about it but that it may be read, if it is there."""
+        info = self._info
+        if info.exists or info.writable or info.resolve_path or info.allow_dash or info.path_type is not None:
+            return False
+        if not (value and isinstance(value, str | Path) and info.file_okay and info.dir_okay):
+            return False
+        return os.access(value, os.R_OK) or not os.path.lexists(value)

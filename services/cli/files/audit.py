@@ -185,7 +185,7 @@ def _request(store: Path, config: Path | None, overrides: list[str] | None, runn
         return AuditRequest(store, running=running)
     if running is not None:
         raise typer.BadParameter("a running store says itself what its settings are", param_hint="--config, --set")
-    from tandemmq.cli.processes.settings import split_settings
+    from tandemmq.cli.processes.start_settings import split_settings
     from tandemmq.store.settings import load_settings
 
     settings = load_settings(config, None, overrides=split_settings(overrides))

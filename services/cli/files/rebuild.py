@@ -154,7 +154,7 @@ def _request(
         return RebuildRequest(store, running=running, internal=internal or _internal_of(running))
     if internal is not None:
         raise typer.BadParameter("it is of a running store: name that with --running", param_hint="--internal")
-    from tandemmq.cli.processes.settings import split_settings
+    from tandemmq.cli.processes.start_settings import split_settings
     from tandemmq.store.settings import load_settings
 
     profile = _profile(store, log_file_size) if config is None else None

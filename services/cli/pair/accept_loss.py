@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tandemmq.cli.processes.settings import read_settings
+from tandemmq.cli.processes.start_settings import read_settings
 from tandemmq.cli.talk.failures import FAILED, NotThere
 from tandemmq.cli.talk.options import Config, Data, Json, Set
 from tandemmq.cli.talk.output import Output

@@ -8,7 +8,9 @@ names.py         `tandem serve names`: RocketMQ's name server in the foreground
 node_log.py      the logs of several services as one
 replicator.py    `tandem serve replicator`: the service in the foreground
 serve.py         `tandem serve`, whose verbs run services
-settings.py      `tandem settings`, and the settings that the commands of the services start with
+serving.py       what services tell programs when they serve
+settings.py      `tandem settings`
+start_settings.py    the settings that services start with, from the options of their commands
 store.py         `tandem serve store`: the service in the foreground
 together.py      several services of a node in one process, for `tandem up`
 up.py            `tandem up`: a whole node, or two, in one terminal

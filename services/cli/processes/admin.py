@@ -1,9 +1,9 @@
 """`tandem serve admin`: the service in the foreground."""
 
-import os
 from typing import TYPE_CHECKING
 
-from tandemmq.cli.processes.settings import read_admin_settings
+from tandemmq.cli.processes.serving import admin_serves
+from tandemmq.cli.processes.start_settings import read_admin_settings
 from tandemmq.cli.talk.options import AdminData, Config, Json, Set
 from tandemmq.cli.talk.output import Output
 
@@ -29,7 +29,7 @@ def admin(config: Config = None, data: AdminData = None, overrides: Set = None, 
 
     def announce(host: "ServiceHost", console: str | None) -> None:
         if as_json:
-            output.line(serving(settings, host, console))
+            output.line(admin_serves(settings, host, console))
         else:
             output.pairs(_in_words(settings, host, console), title="The admin is serving; stop it with Ctrl-C.")
 
@@ -39,19 +39,6 @@ def admin(config: Config = None, data: AdminData = None, overrides: Set = None, 
         output.line({"event": "stopped"})
     else:
         output.say("The admin has stopped.")
-
-
-def serving(settings: "AdminSettings", host: "ServiceHost", console: str | None) -> dict[str, object]:
-    """The event that says so, for programs."""
-    return {
-        "event": "serving",
-        "pid": os.getpid(),
-        "address": f"{settings.grpc_host}:{host.port}",
-        "console": console,
-        "metrics": f"http://{settings.metrics_host}:{host.metrics_port}/metrics" if host.metrics_port else None,
-        "directory": str(settings.admin_directory.absolute()),
-        "nodes": {one.name: one.store for one in settings.nodes},
-    }
 
 
 def _in_words(settings: "AdminSettings", host: "ServiceHost", console: str | None) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tandemmq.cli.processes.settings import read_gateway_settings
+from tandemmq.cli.processes.start_settings import read_gateway_settings
 from tandemmq.cli.talk.options import Config, Json, Set
 from tandemmq.cli.talk.output import Output
 

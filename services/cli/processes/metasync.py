@@ -1,9 +1,9 @@
 """`tandem serve metasync`: the service in the foreground."""
 
-import os
 from typing import TYPE_CHECKING
 
-from tandemmq.cli.processes.settings import read_metasync_settings
+from tandemmq.cli.processes.serving import metasync_serves
+from tandemmq.cli.processes.start_settings import read_metasync_settings
 from tandemmq.cli.talk.options import Config, Data, Json, Set
 from tandemmq.cli.talk.output import Output
 
@@ -29,7 +29,7 @@ def metasync(config: Config = None, data: Data = None, overrides: Set = None, as
 
     def announce(host: "ServiceHost", *_: object) -> None:
         if as_json:
-            output.line(serving(settings, host))
+            output.line(metasync_serves(settings, host))
         else:
             output.pairs(_in_words(settings, host), title="The metasync is serving; stop it with Ctrl-C.")
 
@@ -39,18 +39,6 @@ def metasync(config: Config = None, data: Data = None, overrides: Set = None, as
         output.line({"event": "stopped"})
     else:
         output.say("The metasync has stopped.")
-
-
-def serving(settings: "MetasyncSettings", host: "ServiceHost", *_: object) -> dict[str, object]:
-    """The event that says so, for programs."""
-    return {
-        "event": "serving",
-        "pid": os.getpid(),
-        "address": f"{settings.grpc_host}:{host.port}",
-        "metrics": f"http://{settings.metrics_host}:{host.metrics_port}/metrics" if host.metrics_port else None,
-        "directory": str((settings.store_path_root_dir / "config").absolute()),
-        "master": settings.metasync_master_address,
-    }
 
 
 def _in_words(settings: "MetasyncSettings", host: "ServiceHost") -> list[tuple[str, str]]:

@@ -1,9 +1,9 @@
 """`tandem serve names`: RocketMQ's name server in the foreground."""
 
-import os
 from typing import TYPE_CHECKING
 
-from tandemmq.cli.processes.settings import read_naming_settings
+from tandemmq.cli.processes.serving import names_serves
+from tandemmq.cli.processes.start_settings import read_naming_settings
 from tandemmq.cli.talk.options import Config, Data, Json, Set
 from tandemmq.cli.talk.output import Output
 
@@ -29,7 +29,7 @@ def names(config: Config = None, data: Data = None, overrides: Set = None, as_js
 
     def announce(host: "ServiceHost", port: int) -> None:
         if as_json:
-            output.line(serving(settings, host, port))
+            output.line(names_serves(settings, host, port))
         else:
             output.pairs(_in_words(settings, host, port), title="The name server is serving; stop it with Ctrl-C.")
 
@@ -39,18 +39,6 @@ def names(config: Config = None, data: Data = None, overrides: Set = None, as_js
         output.line({"event": "stopped"})
     else:
         output.say("The name server has stopped.")
-
-
-def serving(settings: "NamingSettings", host: "ServiceHost", port: int) -> dict[str, object]:
-    """The event that says so, for programs."""
-    return {
-        "event": "serving",
-        "pid": os.getpid(),
-        "names": f"{settings.names_host}:{port}",
-        "address": f"{settings.grpc_host}:{host.port}",
-        "metrics": f"http://{settings.metrics_host}:{host.metrics_port}/metrics" if host.metrics_port else None,
-        "directory": str(settings.names_directory.absolute()),
-    }
 
 
 def _in_words(settings: "NamingSettings", host: "ServiceHost", port: int) -> list[tuple[str, str]]:

@@ -1,9 +1,9 @@
 """`tandem serve replicator`: the service in the foreground."""
 
-import os
 from typing import TYPE_CHECKING
 
-from tandemmq.cli.processes.settings import read_replicator_settings
+from tandemmq.cli.processes.serving import replicator_serves
+from tandemmq.cli.processes.start_settings import read_replicator_settings
 from tandemmq.cli.talk.options import Config, Data, Json, Set
 from tandemmq.cli.talk.output import Output
 
@@ -31,7 +31,7 @@ def replicator(config: Config = None, data: Data = None, overrides: Set = None, 
 
     def announce(host: "ServiceHost", *_: object) -> None:
         if as_json:
-            output.line(serving(settings, host))
+            output.line(replicator_serves(settings, host))
         else:
             output.pairs(_in_words(settings, host), title="The replicator is running; stop it with Ctrl-C.")
 
@@ -41,20 +41,6 @@ def replicator(config: Config = None, data: Data = None, overrides: Set = None, 
         output.line({"event": "stopped"})
     else:
         output.say("The replicator has stopped.")
-
-
-def serving(settings: "ReplicatorSettings", host: "ServiceHost", *_: object) -> dict[str, object]:
-    """The event that says so, for programs."""
-    return {
-        "event": "serving",
-        "pid": os.getpid(),
-        "address": f"{settings.grpc_host}:{host.port}",
-        "metrics": f"http://{settings.metrics_host}:{host.metrics_port}/metrics" if host.metrics_port else None,
-        "directory": str(settings.store_path_root_dir.absolute()),
-        "store": settings.store_address,
-        "ha": f"{settings.ha_listen_host}:{settings.ha_listen_port}",
-        "master": settings.ha_master_address,
-    }
 
 
 def _in_words(settings: "ReplicatorSettings", host: "ServiceHost") -> list[tuple[str, str]]:

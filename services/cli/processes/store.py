@@ -1,12 +1,12 @@
 """`tandem serve store`: the service in the foreground."""
 
-import os
 from typing import TYPE_CHECKING
 
-from tandemmq.cli.processes.settings import read_settings
+from tandemmq.cli.processes.serving import store_serves
+from tandemmq.cli.processes.start_settings import read_settings
 from tandemmq.cli.talk.moments import show_bytes, show_seconds
 from tandemmq.cli.talk.options import Config, Data, Json, Set
-from tandemmq.cli.talk.output import Output, as_document
+from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
     from tandemmq.common.server import ServiceHost
@@ -31,7 +31,7 @@ def store(config: Config = None, data: Data = None, overrides: Set = None, as_js
 
     def announce(host: "ServiceHost", opened: "MessageStore") -> None:
         if as_json:
-            output.line(serving(settings, host, opened))
+            output.line(store_serves(settings, host, opened))
         else:
             output.pairs(_in_words(settings, host, opened), title="The store is serving; stop it with Ctrl-C.")
 
@@ -41,22 +41,6 @@ def store(config: Config = None, data: Data = None, overrides: Set = None, as_js
         output.line({"event": "stopped"})
     else:
         output.say("The store has stopped.")
-
-
-def serving(settings: "StoreSettings", host: "ServiceHost", opened: "MessageStore") -> dict[str, object]:
-    """The event that says so, for programs."""
-    return {
-        "event": "serving",
-        "pid": os.getpid(),
-        "address": f"{settings.grpc_host}:{host.port}",
-        "metrics": f"http://{settings.metrics_host}:{host.metrics_port}/metrics" if host.metrics_port else None,
-        "directory": str(settings.store_path_root_dir.absolute()),
-        "role": opened.replica.mastership.role.value,
-        "epoch": opened.replica.mastership.epoch,
-        "flush_disk_type": settings.flush_disk_type.value,
-        "log": {"min_offset": opened.commit_log.min_offset, "max_offset": opened.commit_log.max_offset},
-        "recovery": as_document(opened.recovery),
-    }
 
 
 def _in_words(settings: "StoreSettings", host: "ServiceHost", opened: "MessageStore") -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tandemmq.cli.processes.node_log import NodeLog
-from tandemmq.cli.processes.settings import split_settings
+from tandemmq.cli.processes.start_settings import split_settings
 from tandemmq.cli.talk.failures import WrongUsage
 from tandemmq.cli.talk.moments import show_seconds
 from tandemmq.cli.talk.options import Config, Json, Set

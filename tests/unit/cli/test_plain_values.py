@@ -27,6 +27,14 @@ COMMAND_LINES = [
     ["topic", "--free", "9" * 18],
     ["topic", "--free", "9" * 5000],
     ["topic", "--ratio", "0.5", "--file", "somewhere", "--tea"],
+    ["topic", "--file", "/"],
+    ["topic", "--file", "/dev/null/below"],
+    ["topic", "--file", "a//b/../c"],
+    ["topic", "--file", "-"],
+    ["topic", "--file", ""],
+    ["topic", "--no-tea", "--there", "/"],
+    ["topic", "--there", "/nowhere"],
+    ["topic", "--there", "/etc/passwd"],
     ["topic", "--tag", ""],
     ["topic", "--key", ""],
 ]
@@ -41,6 +49,7 @@ def order(
     tag: Annotated[str, typer.Option(envvar="ORDER_TAG")] = "",
     ratio: float = 1.0,
     file: Path | None = None,
+    there: Annotated[Path, typer.Option(exists=True, file_okay=False)] = Path("/"),
     tea: bool = False,
     upper: Annotated[str, typer.Option(parser=str.upper)] = "up",
 ) -> dict[str, Any]:

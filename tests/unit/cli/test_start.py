@@ -65,6 +65,19 @@ def test_a_call_loads_neither_pydantic_nor_what_programs_with_asyncio_use(words:
     assert not {name for name in loaded if name.startswith(tuple(f"tandemmq.client.{one}" for one in others))}
 
 
+def test_a_node_starts_without_pydantic() -> None:
+    """Its processes begin when the command has been read."""
+    loaded = loaded_by("up", "--data", "/etc/passwd", "--slave", "--port", "0")
+    assert "tandemmq.node.processes" in loaded, "it was read"
+    assert not loaded & {"grpc", "pydantic", "rich", "typer._adapters"}
+
+
+def test_services_that_share_a_process_start_without_typer() -> None:
+    program = "import json, sys, tandemmq.cli.processes.together; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not set(json.loads(done.stdout)) & {"asyncio", "typer", "pydantic", "rich"}
+
+
 @pytest.mark.parametrize(("command", "is_call"), [("send", True), ("serve", False)])
 def test_a_call_collects_garbage_seldom_and_a_service_as_ever(command: str, is_call: bool) -> None:
     program = PROGRAM.replace("sorted(sys.modules)", "gc.get_threshold()").replace("import json", "import gc, json")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tandemmq.common.garbage import ShortCollections
+from tandemmq.common.garbage import ShortCollections, no_collections
 from tandemmq.common.timers import Timers
 from tests.manual_timers import ManualTimers
 
@@ -71,3 +71,25 @@ async def test_it_may_be_stopped_twice_and_before_its_start() -> None:
         collections.stop()
     ShortCollections(ManualTimers()).stop()
     assert len(gc.callbacks) == heard
+
+
+def test_nothing_is_collected_while_a_service_is_imported_and_what_it_made_is_looked_at_no_more() -> None:
+    seen = list[str]()
+    before = gc.get_freeze_count()
+    gc.callbacks.append(seen_by := lambda phase, _: seen.append(phase))
+    try:
+        with no_collections():
+            kept: list[list[list[int]]] = [[[]] for _ in range(10 * gc.get_threshold()[0])]
+            assert not seen
+    finally:
+        gc.callbacks.remove(seen_by)
+    assert gc.isenabled()
+    assert gc.get_freeze_count() - before >= len(kept)
+    gc.unfreeze()
+
+
+def test_collections_go_on_after_an_import_that_failed() -> None:
+    with pytest.raises(ModuleNotFoundError), no_collections():
+        raise ModuleNotFoundError
+    assert gc.isenabled()
+    gc.unfreeze()

@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
@@ -80,7 +80,7 @@ class HeaderScan:
         written = [{name.rstrip("?"): name.endswith("?") for name in order.split()} for order in orders]
         if any(one.demanded and order.get(one.name, True) for order in written for one in fields):
             raise ValueError(f"a field of code {code} is demanded, and may be missing")
-        self._patterns = [self._pattern(order) for order in written]
+        self._written = written
         self._steps = [self._binary_steps(order) for order in written]
 
     def scan(self, frame: RemotingFrame) -> Command | None:
@@ -88,6 +88,11 @@ class HeaderScan:
         return self._binary(frame) if frame.serialization is Serialization.ROCKETMQ else self._json(frame)
 
     # -- JSON -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _patterns(self) -> list[_Found]:
+        """By the first request: to compile them takes milliseconds, and most stores have no classic clients."""
+        return [self._pattern(order) for order in self._written]
 
     def _pattern(self, order: dict[str, bool]) -> _Found:
         """What matches a whole header, and what puts its groups in the order of the fields; the last are the head."""
