@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tandemmq.cli.main import app
-from tandemmq.cli.messaging import bench
+from tandemmq.cli.messaging import bench, top
 from tandemmq.cli.talk.failures import CallFailed, CommandFailed, NotThere
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
@@ -391,6 +391,24 @@ def test_top_prints_a_line_a_look(tandem: Tandem) -> None:
     assert len(lines) == 2
     assert {one["topic"] for one in json.loads(lines[1])["topics"]} >= {"orders"}
     assert "one " in tandem("top", "--count", "1").out
+
+
+def test_top_looks_at_all_pages_of_topics_and_groups(tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tandem("topic", "create", "zebras").code == 0
+    for group in ("early", "late"):
+        assert tandem("group", "create", group).code == 0
+        assert tandem("group", "reset", group, "orders", "--to", "earliest", "--yes").code == 0
+
+    def look() -> tuple[set[str], set[str]]:
+        (line,) = tandem("top", "--count", "1", "--json").out.splitlines()
+        seen = json.loads(line)
+        return {one["topic"] for one in seen["topics"]}, {one["group"] for one in seen["groups"]}
+
+    at_once = look()
+    assert at_once[0] >= {"orders", "zebras"}
+    assert at_once[1] >= {"early", "late"}
+    monkeypatch.setattr(top, "_PAGE", 1)
+    assert look() == at_once
 
 
 async def test_bench_measures_each_call_once_whatever_the_time() -> None:

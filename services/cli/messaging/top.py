@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
 
 _ROWS = 12
+_PAGE = 1000
+"""As many names as admin gives at once."""
 
 
 class TopLook(NamedTuple):
@@ -113,15 +115,37 @@ def _look(admin: "AdminStub") -> TopLook:
     from tandemmq.admin.v1 import admin_pb2
 
     cluster, at = admin.GetCluster(admin_pb2.GetClusterRequest()), time.monotonic()
-    topics, topics_at = admin.ListTopics(admin_pb2.ListTopicsRequest(limit=1000)), time.monotonic()
+    topics, topics_at = _all_topics(admin), time.monotonic()
     return TopLook(
         at,
         topics_at,
         cluster,
         topics,
-        admin.ListGroups(admin_pb2.ListGroupsRequest(limit=1000, min_lag=1)),
+        _all_groups(admin),
         {node.name: _hour(admin, node.name) for node in cluster.nodes},
     )
+
+
+def _all_topics(admin: "AdminStub") -> "ListTopicsResponse":
+    """All pages as one: the busiest may have any name."""
+    from tandemmq.admin.v1 import admin_pb2
+
+    found = page = admin.ListTopics(admin_pb2.ListTopicsRequest(limit=_PAGE))
+    while page.next:
+        page = admin.ListTopics(admin_pb2.ListTopicsRequest(limit=_PAGE, after=page.next))
+        found.topics.extend(page.topics)
+    return found
+
+
+def _all_groups(admin: "AdminStub") -> "ListGroupsResponse":
+    """Those that lag, all pages as one."""
+    from tandemmq.admin.v1 import admin_pb2
+
+    found = page = admin.ListGroups(admin_pb2.ListGroupsRequest(limit=_PAGE, min_lag=1))
+    while page.next:
+        page = admin.ListGroups(admin_pb2.ListGroupsRequest(limit=_PAGE, min_lag=1, after=page.next))
+        found.groups.extend(page.groups)
+    return found
 
 
 def _hour(admin: "AdminStub", node: str) -> list[float]:
