@@ -254,7 +254,7 @@ class _Teller:
         elif event.kind == "up":
             self._say_up(event.facts["seconds"])
         elif event.kind == "stopping":
-            reason = str(event.facts["reason"])
+            reason = str(event.facts["reason"]).removesuffix(".")
             self.log.remark(f"{reason}: stopping{', once more kills' if reason.startswith('SIG') else ''}")
         elif event.kind == "stopped":
             self._output.say("Everything has stopped.")
