@@ -10,6 +10,7 @@ cdef bytes _UNIQUE, _RETRY
 cdef class CompiledSender(CompiledMessage):
     cdef CompiledAppender _appender
     cdef object _table, _new_id, _duplicates
+    cdef long long _state  # of the table of topics: how often it has changed
     cdef bint _of_all
     cdef dict _turns
     cdef tuple _watched

@@ -46,7 +46,8 @@ class CompiledSender(CompiledMessage):
         """Do for clients what `sender` does, with its topics, its turns of queues, and its window of duplicates."""
         CompiledMessage.__init__(self, sender.max_properties)
         self._appender = appender
-        self._table = sender.topics
+        self._table, self._state = sender.topics, 1
+        sender.topics.changed.listen(self.look_up_again)
         self._turns = sender.turns
         self._new_id = sender.new_id
         self._duplicates = sender.duplicates
@@ -56,6 +57,10 @@ class CompiledSender(CompiledMessage):
             self._window, self._most_remembered = sender.duplicates.window_ms, sender.duplicates.most
         self._most_body = sender.max_body
         self.digits = sender.store_host.digits.encode()
+
+    def look_up_again(self) -> None:
+        """The table of topics has changed: what is known of them may be so no more."""
+        self._state += 1
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -123,13 +128,13 @@ class CompiledSender(CompiledMessage):
     @cython.exceptval(-2, check=False)
     def _choose_queue(self, topic: PlainTopic) -> cython.longlong:
         """Give the message a queue: the turn that comes after it, 0 if the message names its queue; or -1."""
-        config: object = self._table.get(topic.name)
-        if config is None:
-            return -1
-        if config is not topic.config:  # it never changes itself
+        if topic.looked_up != self._state:
+            config: object = self._table.get(topic.name)
+            if config is None:
+                return -1
             topic.perm = config.perm
             topic.queues = config.write_queues
-            topic.config = config
+            topic.looked_up = self._state
         queues: cython.longlong = topic.queues
         if not topic.perm & _WRITE or queues < 1:
             return -1
@@ -171,17 +176,20 @@ class CompiledSender(CompiledMessage):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _remember(self) -> cython.int:
-        """Later copies of what was stored are recognized: what `DuplicateWindow.add` does."""
+        """Later copies of what was stored are recognized: what `DuplicateWindow.add` does, and its `forget`."""
         place: Place = self.place
         order: object = self._order
-        if self._watched not in self._remembered:
+        remembered: dict = self._remembered
+        if self._watched not in remembered:
             order.append(self._watched)
-        self._remembered[self._watched] = (
+        remembered[self._watched] = (
             self.plain.queue_id, place.physical_offset, place.size, place.queue_offset, place.store_timestamp,
         )  # fmt: skip
         since: int64_t = place.store_timestamp - self._window
-        oldest: tuple = self._remembered[order[0]]
+        oldest: tuple = remembered[order[0]]
         stored_at: int64_t = oldest[4]
-        if stored_at < since or len(order) > self._most_remembered:
-            self._duplicates.forget(since)
+        while stored_at < since or len(order) > self._most_remembered:  # with many producers: for each message
+            del remembered[order.popleft()]
+            oldest = remembered[order[0]]
+            stored_at = oldest[4]
         return 0

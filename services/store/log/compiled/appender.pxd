@@ -111,9 +111,9 @@ ctypedef unsigned int (*Crc)(unsigned int, const unsigned char*, uint64_t) noexc
 
 cdef class PlainTopic:
     cdef readonly str name
-    # What `CompiledSender` knows of it: whether only the broker writes to it, and the last of its settings.
+    # What `CompiledSender` knows of it: whether only the broker writes to it, and its settings.
     cdef int closed  # -1: that was not asked yet
-    cdef object config
+    cdef long long looked_up  # in which state of the table of topics
     cdef int perm
     cdef long long queues
     cdef unsigned char field[128]
