@@ -50,7 +50,8 @@ class BrokerLink:
         self._gateway = gateway
         self._timers = timers
         self._orphaned = orphaned
-        self._numbers = itertools.count(1)
+        self.next_number: Callable[[], int] = itertools.count(1).__next__
+        """The number of another question."""
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
         self._hearing: dict[int, Heard] = {}
         self._unsent: deque[bytes] = deque()
@@ -129,14 +130,14 @@ class BrokerLink:
         """Ask; gives the number by which `answer` is to be awaited, and the question `forget`. Raises LinkLost."""
         if self.ended.done():
             raise LinkLost(f"The link to {self.address} ended: {self.ended.result()}.")
-        question.id = number = next(self._numbers)
+        question.id = number = self.next_number()
         self._waiting[number] = self._loop.create_future()
         self._ask(question)
         return number
 
     def pass_on(self, question: Question, heard: Heard) -> None:
         """Ask without waiting; only where it `has_room`."""
-        question.id = number = next(self._numbers)
+        question.id = number = self.next_number()
         self._hearing[number] = heard
         self._ask(question)
 
@@ -182,6 +183,10 @@ class BrokerLink:
         """Send a LinkRequest, with all others of this turn."""
         self._unsent.append(request)
         self._unsent_bytes += len(request)
+        self.flush_soon()
+
+    def flush_soon(self) -> None:
+        """Send what there is at the end of this turn, with what the compiled core has gathered."""
         if not self._due:
             self._due = True
             self._loop.call_soon(self._flush)
@@ -191,15 +196,15 @@ class BrokerLink:
         """Whether it takes more: it has not ended, and its store reads."""
         return self._unsent_bytes <= MOST_UNSENT and not self.ended.done()
 
-    def next_number(self) -> int:
-        """The number of another question."""
-        return next(self._numbers)
-
     def _flush(self) -> None:
         self._due = False
         call = self._call
         if call is None or call.done() or self.ended.done():
             return
+        if self.held is not None:
+            for request in self.held.take():
+                self._unsent.append(request)
+                self._unsent_bytes += len(request)
         while self._unsent:
             requests = [self._unsent.popleft()]
             size = len(requests[0])

@@ -50,6 +50,7 @@ class PassedSends:
         """By broker: calls whose link was lost a moment ago."""
         for broker in self._brokers:
             broker.made = self._made
+            broker.other_topics = self.core.look_up_again
 
     def get(self, topic: str) -> TopicConfig | None:
         """See `PassedWay`. Where a broker is away the handler decides who is asked."""
@@ -81,7 +82,9 @@ class PassedSends:
             broker.timers.call_later(SOON_SECONDS, _hand_over, calls)
 
     def _made(self, broker: RemoteBroker, link: BrokerLink) -> None:
-        link.held = PassedCalls(self, broker, link)
+        link.held = held = PassedCalls(self, broker, link)
+        if len(self._brokers) == 1:
+            self.core.only = held.core
         _hand_over(self._lost.pop(broker.name, []))  # handlers begin in the next turn, when the link is there
 
 
@@ -91,8 +94,8 @@ class PassedCalls:
     def __init__(self, sends: PassedSends, broker: RemoteBroker, link: BrokerLink) -> None:
         from tandemmq.store.fronts.rocketmq5.compiled.passed_sends import CompiledHeldSends
 
-        self.core: HeldCore = CompiledHeldSends(sends.core, link.next_number, link.put)
-        self.hear = self.core.hear
+        self.core = CompiledHeldSends(sends.core, link)
+        self.hear, self.take = self.core.hear, self.core.take
         self._sends = sends
         self._broker = broker
 

@@ -53,7 +53,9 @@ class RemoteBroker:
         self.name = name
         self.link: BrokerLink | None = None
         """The link to its master; None while there is none."""
-        self.topics: RemoteEntries[TopicConfig] = RemoteEntries(TopicConfig.from_json, self._find_topic)
+        self.topics: RemoteEntries[TopicConfig] = RemoteEntries(
+            TopicConfig.from_json, self._find_topic, self._topics_changed
+        )
         self.groups: RemoteEntries[GroupConfig] = RemoteEntries(GroupConfig.from_json, self._find_group)
         self.linked: Callable[[RemoteBroker], None] = lambda broker: None
         """Called with each new link, before anything is asked on it."""
@@ -63,6 +65,8 @@ class RemoteBroker:
         """Hears which transactions producers are to be asked about."""
         self.member_asked: Callable[[RemoteBroker, broker_pb2.AskMember], None] = lambda broker, asked: None
         """Hears what an operator asks of clients."""
+        self.other_topics: Callable[[], None] = lambda: None
+        """Called when its topics may be others than before, or the link is another one, or none."""
         self.links = 0
         """How often there was a link."""
         self._addresses = tuple(addresses)
@@ -208,6 +212,7 @@ class RemoteBroker:
             self._tell()
 
     def _tell(self) -> None:
+        self.other_topics()
         changed, self._turn = self._turn, None
         if changed is not None and not changed.done():
             changed.set_result(None)
@@ -258,6 +263,9 @@ class RemoteBroker:
         """Say something that has no answer; nothing while there is no link."""
         if self.link is not None:
             self.link.tell(question)
+
+    def _topics_changed(self) -> None:
+        self.other_topics()
 
     async def _find_topic(self, name: str) -> broker_pb2.Entry:
         return (await self.ask(Question(find_topic=broker_pb2.FindEntry(name=name)))).topic

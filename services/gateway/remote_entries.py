@@ -22,10 +22,15 @@ class RemoteEntries(Generic[One]):
         self,
         read: Callable[[str, dict[str, object]], One],
         ask: Callable[[str], Awaitable[broker_pb2.Entry]],
+        told: Callable[[], None] = lambda: None,
     ) -> None:
-        """`read` makes one of its name and its object, or raises ValueError; `ask` asks the broker."""
+        """`read` makes one of its name and its object, or raises ValueError; `ask` asks the broker.
+
+        `told` hears that `get` may give something else than before.
+        """
         self._read = read
         self._ask = ask
+        self._told = told
         self._known: dict[str, One] = {}
 
     def get(self, name: str) -> One | None:
@@ -43,8 +48,11 @@ class RemoteEntries(Generic[One]):
     def changed(self, entry: broker_pb2.Entry) -> None:
         """What the broker says of an entry."""
         self._known.pop(entry.name, None)
-        if not entry.json:
-            return
+        if entry.json:
+            self._take(entry)
+        self._told()
+
+    def _take(self, entry: broker_pb2.Entry) -> None:
         if len(self._known) >= MOST_ENTRIES:
             self._known.clear()
         try:
@@ -55,3 +63,4 @@ class RemoteEntries(Generic[One]):
     def forget(self) -> None:
         """The link is a new one: what changed meanwhile was not told."""
         self._known.clear()
+        self._told()

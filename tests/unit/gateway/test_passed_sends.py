@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import strategies as st
 
 from tandemmq.broker.v1 import broker_pb2
+from tandemmq.common import java_json
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import HELD
 from tandemmq.common.timers import LoopTimers
@@ -53,15 +54,23 @@ class Gateway:
         self.metrics = GatewayMetrics("cluster", "gateway", brokers, lambda: 0)
         self.sends = PassedSends(self.cluster, MOST, self.metrics)
         for name, broker in brokers.items():
-            broker.topics._known.update(TOPICS)
             link = BrokerLink(cast(Any, None), name, "gateway", lambda _: None, LoopTimers())
-            link.put = self.asked[name].append  # type: ignore[method-assign, assignment]
-            broker.made(broker, link)
-            broker.link = link
+            broker._begin(link)
+            for topic in TOPICS.values():
+                self.know(topic, name)
 
     def send(self, given: bytes, caller: DirectCaller | None = None) -> bool:
         """Whether a call is held."""
-        return self.sends.core.answer(given, caller or DirectCaller()) is HELD
+        is_held = self.sends.core.answer(given, caller or DirectCaller()) is HELD
+        for name, broker in self.cluster.brokers.items():
+            if broker.link is not None and broker.link.held is not None:
+                self.asked[name] += broker.link.held.take()
+        return is_held
+
+    def know(self, topic: TopicConfig, name: str = "broker-a") -> None:
+        """A broker says what a topic is like."""
+        entry = broker_pb2.Entry(name=topic.name, json=java_json.dumps(topic.to_json()))
+        self.cluster.brokers[name].topics.changed(entry)
 
     def link(self, name: str = "broker-a") -> BrokerLink:
         found = self.cluster.brokers[name].link
@@ -262,14 +271,17 @@ def test_messages_go_to_the_broker_that_the_python_way_chooses() -> None:
 def test_where_something_is_not_as_usual_handlers_decide() -> None:
     with gateway("broker-a", "broker-b") as one:
         brokers = one.cluster.brokers
-        link, brokers["broker-b"].link = brokers["broker-b"].link, None
-        assert not one.send(request()), "a broker is away"
-        brokers["broker-b"].link = link
-        brokers["broker-b"].topics._known["orders"] = TopicConfig("orders", 2, 2, PERM_READ)
+        assert one.send(request())
+        one.know(TopicConfig("orders", 2, 2, PERM_READ), "broker-b")
         assert not one.send(request()), "a broker takes no messages of the topic"
-        del brokers["broker-b"].topics._known["orders"]
+        one.know(TOPICS["orders"], "broker-b")
+        assert one.send(request())
+        brokers["broker-b"].topics.changed(broker_pb2.Entry(name="orders"))
         assert not one.send(request()), "a broker has no such topic"
-        brokers["broker-b"].topics._known.update(TOPICS)
+        one.know(TOPICS["orders"], "broker-b")
+        assert one.send(request())
+        for asked in one.asked.values():
+            asked.clear()
         for name in brokers:
             one.link(name)._unsent_bytes = MOST_UNSENT + 1
         assert not one.send(request()), "the stores do not read"
@@ -281,6 +293,18 @@ def test_where_something_is_not_as_usual_handlers_decide() -> None:
         assert one.send(request())
 
 
+async def test_handlers_decide_while_a_broker_is_away() -> None:
+    one = Gateway("broker-a", "broker-b")
+    broker, link = one.cluster.brokers["broker-b"], one.link("broker-b")
+    assert one.send(request())
+    broker._end(link)
+    assert not one.send(request())
+    broker._begin(link)
+    assert not one.send(request()), "what has changed meanwhile was not told"
+    one.know(TOPICS["orders"], "broker-b")
+    assert one.send(request())
+
+
 def test_no_more_is_held_than_there_is_memory_for() -> None:
     with gateway() as one:
         large = request(b"x" * MOST)
@@ -288,3 +312,28 @@ def test_no_more_is_held_than_there_is_memory_for() -> None:
         assert 64 << 20 < taken * len(large) < 65 << 20
         one.answer(stored(1))
         assert one.send(large)
+
+
+def test_messages_of_a_turn_are_one_request_and_no_larger_than_it_may_be() -> None:
+    with gateway() as one:
+        given = [request(), *[request(b"x" * MOST)] * ((2 << 20) // MOST), request()]
+        held = one.link().held
+        assert held is not None
+        for each in given:
+            assert one.sends.core.answer(each, DirectCaller()) is HELD
+        requests = held.take()
+        found = [broker_pb2.LinkRequest.FromString(each).questions for each in requests]
+        assert [question.id for each in found for question in each] == [*range(1, len(given) + 1)]
+        assert all(len(each) <= 1 << 20 for each in requests)
+        assert len(requests) == 3
+        assert not held.take()
+
+
+def test_what_was_gathered_when_the_link_ends_goes_nowhere_and_its_calls_go_on() -> None:
+    with gateway() as one:
+        caller, held = DirectCaller(), one.link().held
+        assert held is not None
+        assert one.sends.core.answer(request(), caller) is HELD
+        one.link()._over("it was lost")
+        assert caller.handed_over == [request()]
+        assert not held.take()

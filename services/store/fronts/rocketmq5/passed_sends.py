@@ -12,8 +12,30 @@ Held = tuple[DirectCall, bytes, float]
 """A call whose message was passed on, its request, and when it began, by `time.perf_counter`."""
 
 
+class PassingLink(Protocol):
+    """A link, as the compiled core asks it once in a turn of the loop."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it takes more."""
+        ...
+
+    @property
+    def next_number(self) -> Callable[[], int]:
+        """Gives the number of another question."""
+        ...
+
+    def flush_soon(self) -> None:
+        """Have `HeldSends.take` asked, and all that there is sent, at the end of this turn."""
+        ...
+
+
 class HeldSends(Protocol):
     """The calls whose messages were passed on over one link."""
+
+    def take(self) -> list[bytes]:
+        """LinkRequests with the messages of this turn."""
+        ...
 
     def hear(self, response: bytes, /) -> bytes:
         """Answer calls of a LinkResponse, and give what is left of it."""
@@ -30,6 +52,10 @@ class HeldSends(Protocol):
 
 class HeldCore(Protocol):
     """Their compiled part: `CompiledHeldSends`."""
+
+    def take(self) -> list[bytes]:
+        """See HeldSends."""
+        ...
 
     def hear(self, response: bytes, /) -> bytes:
         """See HeldSends."""

@@ -51,6 +51,8 @@ from tandemmq.store.fronts.rocketmq5.sent_message import LONGEST_ID
 _OK: bytes = b"PUT_OK"
 _LONGEST_ID: cython.Py_ssize_t = LONGEST_ID
 _MOST_PEERS: cython.int = 4096
+_MOST_JOINED: cython.Py_ssize_t = 1 << 20
+"""Bytes of questions that leave as one message of the stream, unless a single one has more."""
 _MOST_HELD: cython.Py_ssize_t = 64 << 20
 """Bytes of requests that are held on a link; what comes beyond them is Python's."""
 
@@ -71,6 +73,7 @@ class CompiledPassedSends(CompiledSendRequest):
         self._times = CompiledCallTimes(sends.good_times)
         self._hosts = {}
         self._named = None
+        self.only = None
 
     def answer(self, message: bytes, call: object) -> object:
         """See `grpc_transport.Direct`."""
@@ -82,12 +85,13 @@ class CompiledPassedSends(CompiledSendRequest):
             self._named = metadata
         if not self.read(message) or self.sent.body.size > self._most_body:
             return None
-        key: Span = self.sent.message_id
-        held: CompiledHeldSends = self._choose(text_of(start(message), key))
-        if held is None or held._size > _MOST_HELD:
+        held: CompiledHeldSends = self.only
+        if held is None:
+            held = self._choose(text_of(start(message), self.sent.message_id))
+        if held is None or held._size > _MOST_HELD or not held._has_room():
             return None
         asked: object = held._next()
-        held._put(self._question(message, asked, self._host(call.peer())))
+        held._gather(self._question(message, asked, self._host(call.peer())))
         held._held[asked] = (call, message, begun)
         held._size += PyBytes_GET_SIZE(message)
         self.taken += 1
@@ -139,12 +143,47 @@ class CompiledPassedSends(CompiledSendRequest):
 class CompiledHeldSends:
     """The calls whose messages were passed on over one link."""
 
-    def __init__(self, sends: CompiledPassedSends, next_number: object, put: object) -> None:
-        """`next_number` gives that of a question; `put` sends a LinkRequest, with all others of this turn."""
+    def __init__(self, sends: CompiledPassedSends, link: object) -> None:
+        """`link` is asked once in a turn of the loop, however many messages there are: see `PassingLink`."""
         self._sends = sends
-        self._next = next_number
-        self._put = put
+        self._link = link
+        self._next = link.next_number
         self._held = {}
+        self._gathered = []
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _has_room(self) -> cython.int:
+        """Whether a question may be gathered."""
+        return 1 if self._gathered else self._link.has_room
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _gather(self, request: bytes) -> cython.int:
+        """Keep a LinkRequest until the end of this turn."""
+        if not self._gathered:
+            self._link.flush_soon()
+        self._gathered.append(request)
+        return 0
+
+    def take(self) -> list:
+        """The LinkRequests that were gathered, several as one."""
+        gathered: list = self._gathered
+        self._gathered = []
+        taken: list = []
+        part: list = []
+        size: cython.Py_ssize_t = 0
+        one: bytes
+        for one in gathered:
+            if part and size + PyBytes_GET_SIZE(one) > _MOST_JOINED:
+                taken.append(b"".join(part))
+                part = []
+                size = 0
+            part.append(one)
+            size += PyBytes_GET_SIZE(one)
+        if part:
+            taken.append(b"".join(part))
+        return taken
 
     def hear(self, response: bytes) -> bytes:
         """Answer the calls whose messages are stored, and give what is left of a LinkResponse."""
@@ -177,6 +216,7 @@ class CompiledHeldSends:
         """All of them; they are held no more."""
         left: list = list(self._held.values())
         self._held.clear()
+        self._gathered = []
         self._size = 0
         return left
 

@@ -19,6 +19,7 @@ class CompiledSendMessage(CompiledSendRequest):
     def __init__(self, sender: CompiledSender, topics: TopicTable, takes_normal: object) -> None:
         """See CompiledSendRequest."""
         CompiledSendRequest.__init__(self, sender, topics, takes_normal)
+        topics.changed.listen(self.look_up_again)
         self._sender = sender
         self.waits = True
 

@@ -8,6 +8,7 @@ cdef int _MESSAGES, _TOPIC, _PROPERTY, _SYSTEM, _BODY, _NAME, _TAG, _KEY, _MESSA
 cdef int _BORN, _BORN_HOST, _QUEUE_ID, _TRACE_CONTEXT, _FIRST_NUMBER, _CHECKSUM, _NANOS, _NORMAL, _GZIP, _CRC32
 cdef int _MD5, _MOST, _COMPRESSED, _LONGEST_ID, _LONGEST_HOST, _MOST_BYTES
 cdef long long _LATEST, _MIDDLE_OF_TIME
+cdef Py_ssize_t _MOST_TOPICS
 cdef bytes _UNIQUE_NAME, _TAGS_NAME, _KEYS_NAME, _TRACE_NAME, _HOST_NAME
 
 cdef struct Sent:
@@ -33,7 +34,8 @@ cdef struct Sent:
 
 cdef class CompiledSendRequest:
     cdef CompiledMessage _built
-    cdef object _table, _takes_normal, _seen
+    cdef object _table, _takes_normal
+    cdef set _taken_topics
     cdef frozenset _internal
     cdef Sent sent
     cdef int read(self, bytes message) except -1

@@ -60,6 +60,8 @@ _CRC_AT_ONCE: cython.Py_ssize_t = CRC_AT_ONCE
 """Bytes of a body whose digest is compared here; that of a larger one is Python's."""
 _MOST: cython.int = 64
 """Keys, and properties, of a request that is taken."""
+_MOST_TOPICS: cython.Py_ssize_t = 4096
+"""Topics that are remembered."""
 _COMPRESSED: cython.int = COMPRESSED
 _LONGEST_ID: cython.int = LONGEST_ID
 _LONGEST_HOST: cython.int = LONGEST_HOST
@@ -81,13 +83,18 @@ class CompiledSendRequest:
     def __init__(self, built: CompiledMessage, topics: object, takes_normal: Callable[..., bool]) -> None:
         """`built`: gets what a record has of the message. `topics.get` finds a topic by its name, or gives None.
 
-        `takes_normal`: whether a topic takes messages of type NORMAL.
+        `look_up_again` must be called when it may give something else. `takes_normal`: whether a topic takes messages
+        of type NORMAL.
         """
         self._built = built
         self._table = topics
         self._takes_normal = takes_normal
-        self._seen = None
+        self._taken_topics = set()
         self._internal = frozenset(name.encode() for name in INTERNAL)
+
+    def look_up_again(self) -> None:
+        """The topics have changed: what is known of them may be so no more."""
+        self._taken_topics.clear()
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -276,15 +283,17 @@ class CompiledSendRequest:
     def _takes(self, data: cython.p_const_uchar) -> cython.int:
         """Whether the topic is there and takes such messages."""
         topic: Span = self.sent.topic
+        name: bytes = text_of(data, topic)
+        if name in self._taken_topics:
+            return 1
         if data[topic.at] == ord("%") or not is_printable(data, topic, 0x21):
             return 0
-        config: object = self._table.get(text_of(data, topic).decode())
-        if config is None:
+        config: object = self._table.get(name.decode())
+        if config is None or not self._takes_normal(config):
             return 0
-        if config is not self._seen:
-            if not self._takes_normal(config):
-                return 0
-            self._seen = config
+        if len(self._taken_topics) >= _MOST_TOPICS:
+            self._taken_topics.clear()
+        self._taken_topics.add(name)
         return 1
 
     @cython.cfunc
