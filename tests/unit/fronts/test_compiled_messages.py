@@ -5,6 +5,7 @@ import hashlib
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,7 +21,7 @@ from tandemmq.rocketmq5.v2 import calls_pb2, message_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.submission import Receipt
-from tandemmq.store.broker.topics import TopicConfig
+from tandemmq.store.broker.topics import PERM_READ, TopicConfig
 from tandemmq.store.compiled_core import compiled_core, core_problem
 from tandemmq.store.fronts.direct_port import stored
 from tandemmq.store.fronts.held_answer import SendCore
@@ -190,6 +191,23 @@ async def test_what_clients_send_is_taken_to_the_byte(tmp_path: Path) -> None:
             assert answer == python_way(twin, one)
         assert core.taken == 4
         assert [comparable(record) for record in logged(kit)] == [comparable(record) for record in logged(twin)]
+
+
+async def test_a_change_of_the_topic_counts_from_the_next_message_on(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (kit, core):
+        topic = kit.topics.get("orders")
+        assert topic is not None
+        for _ in range(topic.write_queues):
+            python_way(kit, request())
+        fifo = {"attributes": {"message.type": "FIFO"}}
+        for changed in (replace(topic, perm=PERM_READ), replace(topic, other=fifo), replace(topic, write_queues=0)):
+            assert core.answer(request(), HOST.packed) is not None
+            await kit.topics.change([changed], [])
+            assert core.answer(request(), HOST.packed) is None
+            await kit.topics.change([topic], [])
+        assert core.answer(request(), HOST.packed) is not None
+        await kit.topics.change([], ["orders"])
+        assert core.answer(request(), HOST.packed) is None
 
 
 async def test_nothing_else_is_taken(tmp_path: Path) -> None:
