@@ -14,6 +14,7 @@ from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.backoff import Backoff
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.followed_peer import FollowedPeer
+from tandemmq.common.log_output import get_log
 from tandemmq.common.timers import LoopTimers, Timers, first_of
 from tandemmq.gateway.broker_link import BrokerLink
 from tandemmq.gateway.errors import BrokerAway, LinkLost, WrongBroker
@@ -21,6 +22,8 @@ from tandemmq.gateway.questions import Answer, Question
 from tandemmq.gateway.remote_entries import RemoteEntries
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.members.groups import GroupConfig
+
+log = get_log(__name__)
 
 DIAL_SECONDS = 3.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.5
@@ -75,6 +78,8 @@ class RemoteBroker:
         self._credit = credit
         self.timers: Timers = timers or LoopTimers()
         self._lost_at = 0.0
+        self._noted = ""
+        """What the log has heard of an address that cannot be asked."""
         self._turn: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self.peer = FollowedPeer("broker", name)
@@ -153,10 +158,13 @@ class RemoteBroker:
         finally:
             look.cancel()  # nothing, where it is done
             await asyncio.wait({look})
-        return None if look.cancelled() or look.exception() is not None else look.result()
+        error = None if look.cancelled() else look.exception()
+        if error is not None and not isinstance(error, BrokerAway):
+            self._note(error)
+        return None if look.cancelled() or error is not None else look.result()
 
     async def _found(self, addresses: Sequence[str]) -> BrokerLink:
-        """A link to the newest master that answers at these addresses. Raises BrokerAway, WrongBroker."""
+        """A link to the newest master that answers at these addresses. Raises BrokerAway, or what a try has raised."""
         tries = {asyncio.create_task(self._try(address)) for address in addresses}
         waiting, links = set(tries), list[BrokerLink]()
         try:
@@ -175,13 +183,26 @@ class RemoteBroker:
             for one in waiting:
                 one.cancel()
             failures = [one.exception() for one in await _settled(tries)]
+        wrong = next((one for one in failures if one is not None and not isinstance(one, BrokerAway)), None)
         if not links:
-            wrong = next((one for one in failures if isinstance(one, WrongBroker)), None)
             raise wrong or BrokerAway("; ".join(str(one) for one in failures) or "It has no address.")
+        if wrong is not None:
+            self._note(wrong)
         links.sort(key=lambda one: one.epoch)
         for older in links[:-1]:
             await older.close()
         return links[-1]
+
+    def _note(self, error: BaseException) -> None:
+        """One of its addresses cannot be asked: a newer master would not be found there. The log hears of it once."""
+        reason = str(error) or type(error).__name__
+        if reason == self._noted:
+            return
+        self._noted = reason
+        if isinstance(error, TandemError):
+            log.warning("an address of a broker cannot be asked", broker=self.name, reason=error.explain())
+        else:
+            log.failure("an address of a broker cannot be asked", error, broker=self.name)
 
     async def _try(self, address: str) -> BrokerLink:
         link = BrokerLink(self._dial(address), address, self._gateway, self._orphaned, self.timers)

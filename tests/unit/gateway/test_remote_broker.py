@@ -10,6 +10,7 @@ from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.timers import LoopTimers
 from tandemmq.gateway import remote_broker
 from tandemmq.gateway.broker_link import BrokerLink
+from tandemmq.gateway.errors import BrokerAway, WrongBroker
 from tandemmq.gateway.questions import Question
 from tandemmq.gateway.remote_broker import RemoteBroker
 
@@ -83,3 +84,33 @@ async def test_a_link_that_is_lost_during_the_look_for_a_newer_master_is_made_ag
             await broker.changed(0.01)
     assert asked.count("one") == 2
     await broker.stop()
+
+
+@pytest.mark.parametrize("error", [WrongBroker("two is broker b, not broker-a."), OSError("no certificate")])
+async def test_an_address_that_cannot_be_asked_for_a_newer_master_is_told_once(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """That the other one is no master is the usual, and nothing to tell. This hides a newer master."""
+    monkeypatch.setattr(remote_broker, "RIVALS_SECONDS", 0.0)
+    broker = RemoteBroker("broker-a", ("one", "two", "three"), cast(Any, None), "gateway", 1)
+    asked: list[str] = []
+
+    async def attempt(address: str) -> BrokerLink:
+        asked.append(address)
+        if address == "two":
+            raise error
+        if address == "three":
+            raise BrokerAway("three is no master.")
+        link = BrokerLink(cast(Any, Channel()), address, "gateway", lambda _: None, LoopTimers())
+        link.put = list[bytes]().append  # type: ignore[method-assign, assignment]
+        return link
+
+    monkeypatch.setattr(broker, "_try", attempt)
+    broker.start()
+    async with asyncio.timeout(30):
+        while asked.count("two") < 4:
+            await broker.changed(0.01)
+    await broker.stop()
+    told = [one for one in caplog.records if one.message.startswith("an address of a broker cannot be asked")]
+    assert len(told) == 1
+    assert "three" not in caplog.text
