@@ -17,8 +17,8 @@ RECORD = bytes(100)
 class OneMessage:
     """A batch."""
 
-    def __init__(self) -> None:
-        self.messages = [GivenMessage("orders", RECORD, 1, "h", 9)]
+    def __init__(self, record: bytes = RECORD) -> None:
+        self.messages = [GivenMessage("orders", record, 1, "h", 9)]
         self.released = 0
 
     def sent(self, connected: Callable[[], bool]) -> None:
@@ -67,10 +67,14 @@ def receive(topic: str) -> broker_pb2.Receive:
     return broker_pb2.Receive(group="g", topic=topic, queue=-1, expression="*", most=1, most_bytes=100)
 
 
+def never(_end_turn: Callable[[], None]) -> None:
+    raise AssertionError("all is done in this turn")
+
+
 async def test_credit_for_what_nobody_wants_any_more_goes_to_who_waits_for_it() -> None:
     broker, credit = Broker(), GatewayCredit()
     given: list[int] = []
-    receives = GatewayReceives(broker, broker, credit, lambda number, *_: given.append(number), lambda *_: None)
+    receives = GatewayReceives(broker, broker, credit, lambda number, *_: given.append(number), lambda *_: None, never)
     credit.add(100)
     assert receives.keep(1, receive("orders"))
     receives.end_turn()
@@ -88,7 +92,7 @@ def test_a_fault_with_some_receives_leaves_the_others() -> None:
     given: list[int] = []
     later: list[int] = []
     receives = GatewayReceives(
-        broker, broker, credit, lambda number, *_: given.append(number), lambda number, _: later.append(number)
+        broker, broker, credit, lambda number, *_: given.append(number), lambda number, _: later.append(number), never
     )
     credit.add(1_000)
     for number, topic in enumerate(("broken", "orders", "broken")):
@@ -96,6 +100,39 @@ def test_a_fault_with_some_receives_leaves_the_others() -> None:
     receives.end_turn()
     broker.written()
     assert (given, later) == ([1], [0, 2])
+
+
+def test_a_turn_gives_out_so_many_bytes_and_the_next_one_goes_on() -> None:
+    """All of one gateway's receives at once would be up to its credit, 64 MiB, in one turn of the store's loop."""
+    record = bytes(300 << 10)
+
+    class Large(Broker):
+        def receive_at_once(self, wish: Wish, calls: int = 1) -> Sequence[Batch]:
+            made = [OneMessage(record) for _ in range(calls)]
+            self.batches += made
+            return made
+
+    broker, credit = Large(), GatewayCredit()
+    given: list[int] = []
+    later: list[int] = []
+    soon: list[Callable[[], None]] = []
+    receives = GatewayReceives(
+        broker, broker, credit, lambda number, *_: given.append(number), lambda number, _: later.append(number),
+        soon.append,
+    )  # fmt: skip
+    credit.add(64 << 20)
+    for number in range(30):
+        assert receives.keep(number, receive("orders" if number % 2 else "payments"))
+    receives.end_turn()
+    turns = [len(broker.batches)]
+    receives.give_up(29)
+    while soon:
+        soon.pop()()
+        turns.append(len(broker.batches) - sum(turns))
+    broker.written()
+    assert max(turns) * len(record) <= (1 << 20) + 8 * len(record)
+    assert sorted(given) == [*range(29)]
+    assert not later
 
 
 def test_a_fault_with_some_acknowledgements_leaves_the_others() -> None:

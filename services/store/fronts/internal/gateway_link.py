@@ -86,7 +86,9 @@ class GatewayLink:
         self._entries = FoundEntries(broker.topics, parts.delivery.groups, self._timers, self._changed)
         self._credit = GatewayCredit()
         delivery = parts.delivery
-        self._receives = GatewayReceives(delivery, delivery.journal, self._credit, self._give, self._receive_later)
+        self._receives = GatewayReceives(
+            delivery, delivery.journal, self._credit, self._give, self._receive_later, self._timers.call_soon
+        )
         self._acknowledgements = GatewayAcknowledgements(
             delivery, delivery.journal, broker.acknowledgement, self._say, self._acknowledge_later
         )
