@@ -33,7 +33,6 @@ def main() -> int:
             directory=directory,
         )
         context.results.machine = describe(directory)
-        context.say(f"compiled code is ready after {float(context.worker('warm')):.1f} s")
         for name, group in GROUPS.items():
             if context.wants(name):
                 context.say(f"[{time.monotonic() - begun:4.0f} s] {name}")

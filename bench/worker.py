@@ -16,19 +16,10 @@ spark-plain DIRECTORY                          spark-session MASTER DIRECTORY ro
 import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from bench.workers import appending, growing, recovering, shipping, walking
-
-
-def _warm() -> float:
-    from tandemmq.store.format.compiled import warm
-
-    begun = time.perf_counter()
-    warm()
-    return time.perf_counter() - begun
 
 
 def _delivery(what: str, root: str, *numbers: str) -> object:
@@ -62,7 +53,6 @@ def _spark_session(master: str, directory: str, kind: str) -> None:
 
 
 _TASKS: dict[str, Callable[..., object]] = {
-    "warm": _warm,
     "append": lambda directory, rounds: appending.measure(Path(directory), int(rounds)),
     "walk": lambda body, rounds, library: walking.measure(int(body), int(rounds), library),
     "fill": lambda root, size: recovering.fill(Path(root), int(size)),

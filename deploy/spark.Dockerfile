@@ -8,11 +8,24 @@ ARG BASE=python:3.11-slim-bookworm
 ARG PACKAGES_BASE=${BASE}
 FROM ${PACKAGES_BASE} AS packages
 
+# A compiler for the core, whose kernels are what jobs run.
+RUN apt-get update \
+    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends gcc libc6-dev \
+    && { test -f "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" \
+        || DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3-dev; } \
+    && rm -rf /var/lib/apt/lists/*
+
+WORKDIR /build
 ENV VIRTUAL_ENV=/opt/tandemmq/.venv
 COPY constraints.txt ./
 RUN python3 -m venv ${VIRTUAL_ENV} \
     && ${VIRTUAL_ENV}/bin/pip install --no-cache-dir --disable-pip-version-check --quiet --no-deps --require-hashes \
         -r constraints.txt
+COPY pyproject.toml README.md LICENSE setup.py ./
+COPY services services
+COPY spark spark
+COPY src src
+RUN ${VIRTUAL_ENV}/bin/python setup.py --quiet build_ext --inplace
 
 
 FROM ${BASE}
@@ -28,22 +41,17 @@ WORKDIR /opt/tandemmq
 # They change seldom, and are most of the image.
 COPY --from=packages ${VIRTUAL_ENV} ${VIRTUAL_ENV}
 
-COPY pyproject.toml README.md LICENSE ./
-COPY services services
+COPY pyproject.toml README.md LICENSE setup.py ./
+COPY --from=packages /build/services services
 COPY spark spark
 COPY src src
-COPY tools/compile_walker.py tools/
-RUN pip install --no-cache-dir --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable . \
+RUN TANDEMMQ_PURE=1 pip install --no-cache-dir --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable . \
     && useradd --uid 10001 --create-home tandem \
     && install -d -o tandem -g tandem /data /nodes/a /nodes/b \
     && chown -R tandem services spark
 USER tandem
-# Compiled code is kept beside its source; Spark's classes in the user's cache (spark/running/class_archive.py).
-RUN python tools/compile_walker.py && python -m tandemmq.spark.running.class_archive
-# Workers run what the driver sends (spark/running/shipping.py): of a driver of this image, that is compiled here too.
-RUN python -m tandemmq.spark.running.shipping /tmp/sent.zip \
-    && PYTHONPATH=/tmp/sent.zip python tools/compile_walker.py \
-    && rm /tmp/sent.zip
+# Spark's classes, prepared in the user's cache.
+RUN python -m tandemmq.spark.running.class_archive
 
 ENTRYPOINT ["tini", "--"]
 CMD ["tandem", "--help"]

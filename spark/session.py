@@ -8,7 +8,7 @@
 ==============================  ===============================================================================
 
 Python workers must be able to import what tasks need. In local mode they run with the interpreter of this process. To
-a cluster our own code is sent (shipping.py); numpy, numba, isal and pyarrow have to be installed there, for the
+a cluster our own code is sent (shipping.py); numpy, isal and pyarrow have to be installed there, for the
 interpreter that ``PYSPARK_PYTHON`` names (without it: the path of this one). All of them must see the store's files
 under the same path.
 """

@@ -4,7 +4,7 @@
 
 It is for this machine's processor, and for the version of Python that runs this, which must be Debian's own on the
 machines it is meant for: 3.11 is Debian 12's. The wheel is that of tools/build_wheels.py, in the same directory. Needs
-dpkg-deb, numba and ld.
+dpkg-deb.
 """
 
 import argparse
@@ -73,12 +73,10 @@ def wheel_in(directory: Path) -> Path:
 def install(home: Path, wheel: Path) -> None:
     """Makes the environment, which will live elsewhere with another Python of the same version."""
     venv.create(home, with_pip=False, symlinks=True)
-    wanted = ("--from", "pyproject.toml", "--extra", "server", "--without", "numba")
+    wanted = ("--from", "pyproject.toml", "--extra", "server")
     subprocess.run([sys.executable, "tools/install_pinned.py", str(home), *wanted], cwd=ROOT, check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python")]
     subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-compile", "--no-index", str(wheel)], check=True)
-    kernels = home / "lib" / f"python{_PYTHON}" / "site-packages" / "tandemmq" / "store" / "format" / "compiled"
-    subprocess.run([sys.executable, "tools/prebuild_kernels.py", str(kernels)], cwd=ROOT, check=True)
     shutil.rmtree(home / "bin")
     shutil.rmtree(home / "include", ignore_errors=True)
     (home / "bin").mkdir()

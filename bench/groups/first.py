@@ -31,8 +31,6 @@ _ROOT = Path(__file__).parents[2]
 _SECONDS = 60.0
 _PAUSE = 0.01
 _MIB = 1 << 20
-_LARGE = {"numba", "llvmlite"}
-"""For large logs: not needed for a first message, and left out by `make product`."""
 
 
 def first(context: Context) -> None:
@@ -51,7 +49,7 @@ def first(context: Context) -> None:
     context.run([Case("first.message", title, "seconds", contestants, rounds=3)])
     installs = [
         Contestant("tandemmq", lambda: _install(context, [])),
-        Contestant("tandemmq[server], without numba", lambda: _install(context, ["server"])),
+        Contestant("tandemmq[server]", lambda: _install(context, ["server"])),
     ]
     title = "What pip brings beside the package itself, into a new environment"
     context.run([Case("first.install", title, "seconds", installs, rounds=1)])
@@ -108,15 +106,15 @@ def _connected(target: str) -> socket.socket:
 
 
 def _size_of_ours() -> Sample:
-    """The package, and what the extra `server` brings but numba."""
-    names = names_of(dependencies(_ROOT / "pyproject.toml", ["server"])) - _LARGE
+    """The package, and what the extra `server` brings."""
+    names = names_of(dependencies(_ROOT / "pyproject.toml", ["server"]))
     seen, size = set[str](), _tree(_ROOT / "services") + _tree(_ROOT / "spark")
     while missing := names - seen:
         for name in missing:
             found = importlib.metadata.distribution(name)
             files = [Path(str(file.locate())) for file in found.files or () if file.suffix != ".pyc"]
             size += sum(path.stat().st_size for path in files if path.is_file())
-            names |= names_of(found.requires or ()) - _LARGE
+            names |= names_of(found.requires or ())
         seen |= missing
     return {"installed_mb": size / _MIB, "runtime_mb": _tree(Path(sysconfig.get_path("stdlib"))) / _MIB}
 
@@ -150,7 +148,7 @@ def _install(context: Context, extras: list[str]) -> Sample:
     try:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True, capture_output=True)
         command = [sys.executable, "tools/install_pinned.py", str(home), "--from", "pyproject.toml", *asked]
-        subprocess.run([*command, "--without", "numba"], cwd=_ROOT, check=True, capture_output=True)
+        subprocess.run(command, cwd=_ROOT, check=True, capture_output=True)
     except subprocess.CalledProcessError as error:
         raise Unavailable(f"pip cannot install: {error.stderr.decode().strip()[-200:]}") from None
     seconds = time.perf_counter() - begun

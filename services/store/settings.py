@@ -52,7 +52,7 @@ class FlushDiskType(StrEnum):
 
 
 class WalkerChoice(StrEnum):
-    """When the compiled walker is loaded: 0.5 s and 120 MB where numba compiles it, for ten times the speed."""
+    """When the compiled walker is loaded, which has ten times the speed."""
 
     AUTO = "auto"
     ALWAYS = "always"

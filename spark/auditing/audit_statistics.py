@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tandemmq.store.format.buffers import ReadBuffer
-from tandemmq.store.format.compiled.walk import (
+from tandemmq.store.format.compiled.walk_layout import (
     GROUP,
     GROUP_WIDTH,
     GROUPS,
@@ -59,7 +59,8 @@ class Statistics:
         """Take the records of a walk over ``buffer``."""
         if not walk.count:
             return
-        _, memory, room = walk.memory
+        _, filled, room = walk.memory
+        memory = np.frombuffer(filled, np.int64, groups_begin(room) + room * GROUP_WIDTH)
         rows = memory[RESULT_WIDTH : RESULT_WIDTH + walk.count * ROW_WIDTH].reshape(-1, ROW_WIDTH)
         groups = memory[groups_begin(room) :][: int(memory[GROUPS]) * GROUP_WIDTH].reshape(-1, GROUP_WIDTH)
         topics: dict[str, int] = {}

@@ -19,7 +19,7 @@ from tandemmq.spark.reading.walking import RangeWalker
 from tandemmq.spark.rebuilding.queue_writer import Interval, QueueKey
 from tandemmq.spark.rebuilding.rebuild_tasks import scan_document
 from tandemmq.store.format.compiled.keys import keys_of
-from tandemmq.store.format.compiled.walk import PHYSICAL, RESULT_WIDTH, ROW_WIDTH, STORE_TIME
+from tandemmq.store.format.compiled.walk_layout import PHYSICAL, RESULT_WIDTH, ROW_WIDTH, STORE_TIME
 from tandemmq.store.format.compiled.walker import CompiledWalk
 from tandemmq.store.format.unit import is_queue_name
 from tandemmq.store.format.walker import Stop, UnitRun
@@ -151,7 +151,7 @@ def _compare_runs(
 
 
 def _rows(walk: CompiledWalk) -> Any:
-    return walk.memory[1][RESULT_WIDTH : RESULT_WIDTH + walk.count * ROW_WIDTH].reshape(-1, ROW_WIDTH)
+    return np.frombuffer(walk.memory[1], np.int64, walk.count * ROW_WIDTH, RESULT_WIDTH * 8).reshape(-1, ROW_WIDTH)
 
 
 class _TimeOrder:

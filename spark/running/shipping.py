@@ -1,9 +1,9 @@
 """Our own code for a cluster whose Python workers have not installed it: a zip of the package.
 
-It lies in front of what is installed there, so driver and workers always run the same code. What it needs besides
-(numpy, numba, isal, pyarrow) has machine code in it and must be installed on the workers. How it is unpacked there:
-unpacking.py. ``python -m tandemmq.spark.running.shipping FILE.zip`` writes what is sent, for ``--py-files`` of
-spark-submit.
+It lies in front of what is installed there, so driver and workers always run the same code. The kernels go along as the
+machine code that the driver has, so workers need its processor and version of Python; what it needs besides (numpy,
+isal, pyarrow) must be installed there. How it is unpacked: unpacking.py. ``python -m tandemmq.spark.running.shipping
+FILE.zip`` writes what is sent, for ``--py-files`` of spark-submit.
 """
 
 import atexit
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 PACKAGES = ("spark", "store", "common", "client", "replication", "metadata")
 """What of our package tasks may import, directly or through others."""
+
+KERNELS = "store/format/compiled"
+"""Whose machine code tasks use."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """Time of all entries, so that the same code gives the same bytes, and is unpacked once."""
@@ -65,8 +68,9 @@ def _zipped(files: dict[str, bytes]) -> bytes:
 
 
 def _sources(root: Path) -> list[Path]:
-    """Python files of the packages, in an order that is always the same."""
-    return sorted(path for package in PACKAGES for path in (root / package).rglob("*.py"))
+    """Python files of the packages and the kernels, in an order that is always the same."""
+    code = [path for package in PACKAGES for path in (root / package).rglob("*.py")]
+    return sorted([*code, *(root / KERNELS).glob("*.so")])
 
 
 if __name__ == "__main__":

@@ -2,8 +2,7 @@
 
 It lies in a zip, beside the whole package as another zip. When a worker imports ``tandemmq``, that is unpacked into the
 user's cache, into a directory named by its contents, once for each version of the code, and the package's modules come
-from there. A zip itself would do, but numba keeps compiled code by the path and the time of the source: each job has
-its zip in another place, and every worker would compile for half a minute.
+from there: machine code cannot be loaded out of a zip.
 """
 
 import hashlib

@@ -33,19 +33,19 @@ def test_image_is_small_and_holds_no_tools(image: str, measured: dict[str, str])
     assert user == "10001:10001"
     files = docker("run", "--rm", image, "find", "/", "-xdev", "-type", "f", "-o", "-type", "l").splitlines()
     names = {path.rpartition("/")[2] for path in files}
-    assert names.isdisjoint({"pip", "pip3", "apt", "apt-get", "dpkg", "gcc", "cc", "ld", "make", "llvmlite", "numba"})
-    assert not [path for path in files if "/site-packages/pip/" in path or "/apt/" in path or "libLLVM" in path]
+    assert names.isdisjoint({"pip", "pip3", "apt", "apt-get", "dpkg", "gcc", "cc", "ld", "make"})
+    assert not [path for path in files if "/site-packages/pip/" in path or "/apt/" in path]
     assert docker("run", "--rm", image, "tandem", "--version").startswith("tandem ")
 
 
 def test_kernels_are_compiled_in_the_image(image: str, measured: dict[str, str]) -> None:
     program = (
-        "import sys, time; begin = time.monotonic(); from tandemmq.store.log.segments.walkers import Walkers; "
-        "print(Walkers('always').loaded, 'numba' in sys.modules, time.monotonic() - begin)"
+        "import time; begin = time.monotonic(); from tandemmq.store.log.segments.walkers import Walkers; "
+        "print(Walkers('always').loaded, time.monotonic() - begin)"
     )
-    loaded, numba, seconds = docker("run", "--rm", image, "python", "-c", program).split()
+    loaded, seconds = docker("run", "--rm", image, "python", "-c", program).split()
     measured["compiled walker loaded in"] = f"{float(seconds):.2f} s"
-    assert (loaded, numba) == ("True", "False")
+    assert loaded == "True"
 
 
 class Node:

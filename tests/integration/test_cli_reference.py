@@ -141,7 +141,6 @@ def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
         "rich",
         "google.protobuf",
         "numpy",
-        "numba",
         "uvloop",
         "tandemmq.store.log.message_store",
     }

@@ -255,7 +255,7 @@ def python_batch_writer() -> BatchWriter:
 
 
 def compiled_batch_writer() -> BatchWriter:
-    """The fast writer, 5-10 times the speed. ImportError if numba or ISA-L's CRC function are not to be had here."""
+    """The fast writer, 5-10 times the speed. ImportError if the compiled core or ISA-L's CRC function are not here."""
     from tandemmq.store.format.compiled.batch import CompiledBatchWriter
 
     return CompiledBatchWriter()

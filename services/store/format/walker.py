@@ -2,7 +2,7 @@
 
 A walker checks one record after the other and collects what consume queues and index need. There are two with the same
 results: the readable one (python_walker.py), which needs nothing, and the compiled one (package compiled), 20 times
-faster, which costs about 120 MB of memory and half a second when it is first asked for.
+faster, a part of the compiled core.
 """
 
 from collections.abc import Iterator, Sequence
@@ -232,7 +232,7 @@ def python_walker() -> Walker:
 
 
 def compiled_walker() -> Walker:
-    """The fast walker. ImportError if numba or ISA-L's CRC function are not to be had here."""
+    """The fast walker. ImportError if the compiled core or ISA-L's CRC function are not to be had here."""
     from tandemmq.store.format.compiled.walker import CompiledWalker
 
     return CompiledWalker()

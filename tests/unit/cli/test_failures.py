@@ -6,7 +6,7 @@ from tandemmq.cli.talk.failures import unexpected
 
 
 @pytest.mark.parametrize(
-    ("module", "extra"), [("llvmlite.binding", "server"), ("uvloop", "server"), ("pyspark.sql", "spark")]
+    ("module", "extra"), [("lark.lexer", "server"), ("uvloop", "server"), ("pyspark.sql", "spark")]
 )
 def test_a_package_that_is_missing_is_told_with_what_installs_it(module: str, extra: str) -> None:
     """An audit needs more than a broker does."""

@@ -6,7 +6,7 @@ import mmap
 import pytest
 
 from tandemmq.store.format.buffers import ReadBuffer
-from tandemmq.store.format.compiled.memory import address_of
+from tandemmq.store.format.compiled.addresses import address_of
 
 TEXT = b"\0 twenty-three bytes \xff"
 

@@ -1,8 +1,6 @@
 """The compiled columns against the readable twins: decode_record, properties.decode, Host, encode_offset_id."""
 
 import itertools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandemmq.store.format import properties as props
-from tandemmq.store.format.compiled import columns as kernels
 from tandemmq.store.format.compiled.record_columns import Longs, RecordColumns, Spans, renumbered
 from tandemmq.store.format.compiled.walker import CompiledWalker
 from tandemmq.store.format.host import Host
@@ -21,10 +18,6 @@ from tandemmq.store.format.record import Record, decode_record, encode_record
 from tests.campaigns import examples
 from tests.unit.format.logs import V4, V6, logs
 
-_KERNELS = (
-    *("spans_of", "renumber", "reconsume_times", "gather", "split_keys", "split_properties", "host_texts"),
-    "message_ids",
-)
 WALKER = CompiledWalker()
 
 hosts = st.one_of(
@@ -188,24 +181,6 @@ def test_what_is_taken_outlives_the_buffer() -> None:
     sizes = columns.size(chosen)
     log[:] = bytes(len(log))
     assert (bodies.pieces(), keys.items.pieces(), sizes.tolist()) == ([b"kept"], [b"a", b"b"], [len(log)])
-
-
-def test_warming_compiles_all_that_is_used() -> None:
-    program = (
-        "from tandemmq.store.format.compiled import columns, record_columns; record_columns.warm(); "
-        f"print({{len(getattr(columns, name).signatures) for name in {_KERNELS}}})"
-    )
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "{1}\n"
-
-
-def test_one_compiled_version_of_each_kernel_is_enough() -> None:
-    """Or warming would compile others than those that are used."""
-    renumbered(b"")
-    columns, records = columns_of(log_with(properties=b"KEYS\x01a b\x02TAGS\x01t\x02UNIQ_KEY\x01u\x02"))
-    check(columns, records, columns.all_rows())
-    check(columns, [], np.empty(0, np.int64))
-    compiled = {name: kernel for name, kernel in vars(kernels).items() if name in _KERNELS}
-    assert {name: len(kernel.signatures) for name, kernel in compiled.items()} == dict.fromkeys(_KERNELS, 1)
 
 
 def test_an_empty_walk_has_empty_columns() -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tandemmq.store.format.compiled import columns as kernels
-from tandemmq.store.format.compiled import walk as layout
-from tandemmq.store.format.compiled.memory import address_of
-from tandemmq.store.format.compiled.walker import CompiledWalk, CompiledWalker
+from tandemmq.store.format.compiled import column_kernel as kernels
+from tandemmq.store.format.compiled import walk_layout as layout
+from tandemmq.store.format.compiled.addresses import address_of
+from tandemmq.store.format.compiled.walker import CompiledWalk
 from tandemmq.store.format.record import MIN_RECORD_SIZE
 
 Longs = NDArray[np.int64]
@@ -80,7 +80,8 @@ class RecordColumns:
         """``physical``: the log offset of each record, where it is not what the walk takes for it."""
         self.count = walk.count
         self._walk = walk  # keeps buffer and memory alive
-        self._address, self._memory, self._room = walk.memory
+        self._address, memory, self._room = walk.memory
+        self._memory = np.frombuffer(memory, np.int64, layout.RESULT_WIDTH + self._room * layout.ROW_AND_GROUP)
         self._rows = self._part(layout.RESULT_WIDTH, walk.count, layout.ROW_WIDTH)
         last = self._rows[-1] if walk.count else np.zeros(layout.ROW_WIDTH, np.int64)
         self._base = int(last[layout.PHYSICAL] + last[layout.SIZE]) - (walk.position if walk.count else 0)
@@ -255,18 +256,6 @@ class RecordColumns:
         at, size = np.empty(chosen.size, np.int64), np.empty(chosen.size, np.int64)
         kernels.spans_of(self._address, self._base, self._length, self._rows, chosen, field, at, size)
         return Spans(at, size)
-
-
-def warm() -> None:
-    """Compile all kernels of columns, for compiled.warm."""
-    log, _ = renumbered(bytes(MIN_RECORD_SIZE))
-    columns = RecordColumns(CompiledWalker().walk(log, 0, len(log), 0, check_crc=True))
-    none = columns.all_rows()
-    for numbers in (columns.reconsume_times, columns.born_host, columns.store_host, columns.message_id):
-        numbers(none)
-    columns.gather(columns.body(none))
-    columns.split_keys(columns.keys(none))
-    columns.split_properties(columns.properties(none))
 
 
 def renumbered(records: bytes | bytearray | memoryview) -> tuple[bytearray, Longs]:

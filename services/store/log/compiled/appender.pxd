@@ -1,15 +1,14 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 
+from tandemmq.store.format.compiled.memory cimport tandem_clear_upper_halves, tandem_has_avx
+
 cdef extern from *:
     """
     #include <errno.h>
     #include <stdint.h>
     #include <string.h>
     #include <unistd.h>
-    #if defined(__x86_64__)
-    #include <cpuid.h>
-    #endif
     #ifndef TANDEM_CORE_SOURCE
     #define TANDEM_CORE_SOURCE ""
     #endif
@@ -33,23 +32,6 @@ cdef extern from *:
         else memcpy(to, &word, 8);
         __atomic_thread_fence(__ATOMIC_RELEASE);
     }
-    /* Whether the CPU has AVX. Code that has used it may leave the upper halves of its registers dirty, as the CRC of
-       isal does (AVX-512); from then on the first SSE instruction after other such code takes some 0.15 us. */
-    static inline int tandem_has_avx(void) {
-    #if defined(__x86_64__)
-        unsigned int a, b, c, d;
-        return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_AVX) && (c & bit_OSXSAVE);
-    #else
-        return 0;
-    #endif
-    }
-    static inline void tandem_clear_upper_halves(void) {
-    #if defined(__AVX__)
-        __builtin_ia32_vzeroupper();
-    #elif defined(__x86_64__)
-        __asm__ volatile("vzeroupper");
-    #endif
-    }
     /* How much of it was written, which is all unless the disk refuses. */
     static inline int64_t tandem_pwrite(int fd, const unsigned char* from, int64_t size, int64_t at) {
         int64_t done = 0;
@@ -66,8 +48,6 @@ cdef extern from *:
     void tandem_publish(unsigned char* to, unsigned int size, unsigned int magic) nogil
     int64_t tandem_pwrite(int fd, const unsigned char* data, int64_t size, int64_t at) nogil
     unsigned int tandem_get32(const unsigned char* at) nogil
-    int tandem_has_avx() nogil
-    void tandem_clear_upper_halves() nogil
     const char* TANDEM_CORE_SOURCE
 
 # Constants: what is declared in the module alone would be looked up in its dictionary each time.

@@ -1,6 +1,6 @@
-"""Which walker to use: the compiled one is many times faster, but costs 0.5 s and 120 MB to load.
+"""Which walker to use: the compiled one is many times faster.
 
-``auto`` loads it when there is enough work to be worth it; a quiet store stays small.
+``auto`` loads it when there is enough work to be worth it.
 """
 
 import logging
@@ -30,13 +30,6 @@ class IndexTools(Protocol):
 
 # So many entries are worth loading the compiled tools.
 _MANY_ENTRIES = 200_000
-
-
-def _warm_up() -> None:
-    """Call each kernel once: a first call takes up to 0.2 s, which is better spent here than on the event loop."""
-    from tandemmq.store.format.compiled import warm
-
-    warm()
 
 
 class Walkers:
@@ -71,9 +64,7 @@ class Walkers:
             from tandemmq.store.format.walker import compiled_walker
 
             try:
-                compiled = compiled_walker()
-                _warm_up()
-                self._compiled = compiled
+                self._compiled = compiled_walker()
             except ImportError as error:
                 self._mode = "never"
                 log.warning("The compiled walker cannot be loaded (%s): large logs are read slowly", error)

@@ -1,0 +1,1 @@
+# Nothing: addresses.py has functions for Python only.
