@@ -18,6 +18,7 @@ import grpc
 from tandemmq.client import StoreClient
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.store.v1.store_pb2_grpc import StoreStub
+from tests.core_choice import core_choice
 from tests.started import started
 
 START_SECONDS = 60.0
@@ -73,6 +74,8 @@ class StoreProcess:
         """Starts without waiting."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
         environment |= {"TANDEM_GRPC_PORT": "0", "TANDEM_METRICS_PORT": "0", "TANDEM_LOG_FORMAT": "json"}
+        if self.service == "store":
+            environment["TANDEM_COMPILED_CORE"] = core_choice()
         environment |= {f"TANDEM_{name.upper()}": str(value) for name, value in self.settings.items()}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

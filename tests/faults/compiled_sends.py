@@ -6,12 +6,12 @@ from typing import Any, cast
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.send import Sender, SendRules
 from tandemmq.store.broker.topics import TopicConfig
-from tandemmq.store.compiled_core import compiled_core
+from tandemmq.store.compiled_core import check_core, compiled_core
 from tandemmq.store.format.message_id import UniqueIdGenerator
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended
-from tandemmq.store.settings import CoreChoice
 from tandemmq.store.v1 import message_pb2, store_pb2
+from tests.core_choice import core_choice
 from tests.faults.checker import Queue
 from tests.faults.harness import HOST, body_of, message, named_properties_of
 
@@ -31,7 +31,8 @@ class CompiledSends:
         topics, rules = cast(Any, EveryTopic()), SendRules(HOST)
         sender = Sender(store, topics, cast(Any, None), rules, store.clock, new_id)  # nothing of it waits
         parts = SimpleNamespace(store=store, sender=sender, topics=topics, traffic=SimpleNamespace(sent=self._count))
-        core = compiled_core(cast(Broker, parts), store.timers.call_soon, CoreChoice.AUTO, "cluster")
+        check_core(core_choice())
+        core = compiled_core(cast(Broker, parts), store.timers.call_soon, core_choice(), "cluster")
         self._store = store
         self._send = core.send
         self.taken = 0

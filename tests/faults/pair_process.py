@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.core_choice import core_choice
+
 START_SECONDS = 100.0
 _PORTS = range(12_000, 20_000)
 """Below those that `tandem up` looks for, and that the kernel gives to outgoing connections."""
@@ -120,6 +122,8 @@ class ServiceProcess:
         self.config.write_text("".join(f"{name}={value}\n" for name, value in self.settings.items()))
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TANDEM_")}
         environment["TANDEM_LOG_FORMAT"] = "json"
+        if self.service == "store" and "compiledCore" not in self.settings:
+            environment["TANDEM_COMPILED_CORE"] = core_choice()
         command = [
             *_DIES_WITH_US,
             *self.prefix,
