@@ -17,6 +17,7 @@
     python -m tests.faults.soak --short [--minutes 60] [--seed 7]       short memory and descriptors; clock steps
     python -m tests.faults.soak --clients [--minutes 10]    official clients, 50 MB/s: interop/rocketmq5/flow.py
     python -m tests.faults.soak --core [--minutes 60] [--seed 7]        the compiled core against its Python twin
+    python -m tests.faults.soak --asan [--rounds 1] [--seed 7]   the core under the address sanitizer: sanitized_core.py
 
 Stops at the first broken promise, names the seed, and leaves the store where it says.
 """
@@ -35,7 +36,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.faults import byte_damage, delivery_models, missing, siege, timer_damage, transport_soak, wire_damage
+from tests.faults import (
+    byte_damage,
+    delivery_models,
+    missing,
+    sanitized_core,
+    siege,
+    timer_damage,
+    transport_soak,
+    wire_damage,
+)
 from tests.interop.rocketmq5 import flow
 
 SLOWEST_GOOD_CALL_MS = 50
@@ -244,6 +254,8 @@ def main() -> int:
         "--clients", action="store_true", help="official clients of RocketMQ 5 at 50 MB/s, each in turn"
     )
     parser.add_argument("--core", action="store_true", help="the compiled core against its Python twin")
+    parser.add_argument("--asan", action="store_true", help="the core, built with the address sanitizer, under tests")
+    parser.add_argument("--rounds", type=int, default=1, help="of --asan")
     arguments = parser.parse_args()
     if arguments.damage:
         found = byte_damage.soak(arguments.seed, arguments.cases)
@@ -252,6 +264,8 @@ def main() -> int:
         return siege.campaign(list(siege.ATTACKS), arguments.minutes * 60 / len(siege.ATTACKS), SLOWEST_GOOD_CALL_MS)
     if arguments.transport:
         return transport_soak.soak(arguments.seed, arguments.inputs)
+    if arguments.asan:
+        return sanitized_core.soak(arguments.seed, arguments.rounds)
     if arguments.remoting:
         return remoting_soak(arguments.seed, arguments.inputs)
     if arguments.model:
@@ -268,10 +282,9 @@ def main() -> int:
         return derived_soak(arguments.seed, minutes)
     if arguments.machine:
         return machine_soak(arguments.seed, minutes, arguments.examples)
-    if arguments.missing:
-        return missing.soak(arguments.seed, minutes)
-    if arguments.wire:
-        return wire_damage.soak(arguments.seed, minutes)
+    if arguments.missing or arguments.wire:
+        damage = missing.soak if arguments.missing else wire_damage.soak
+        return damage(arguments.seed, minutes)
     if arguments.clients:
         return flow.soak(minutes)
     return store_soak(arguments.seed, minutes, [arguments.only] if arguments.only else list(KINDS), arguments.lives)
