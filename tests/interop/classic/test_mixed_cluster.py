@@ -1,6 +1,7 @@
 """A cluster of one RocketMQ broker and one of ours, under one name server: clients see one cluster."""
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -10,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.contract.store_process import StoreProcess
-from tests.faults.pair_process import free_port
+from tests.faults.pair_process import free_broker_port, until
 from tests.interop.classic.java_names import JavaNames
 from tests.interop.classic.programs import command_of
+from tests.interop.classic.test_java_routes import SteadyClient
 from tests.interop.remoting import Remoting
 from tests.interop.rocketmq import ALONE, RocketMQ, need_rocketmq
 from tests.names_process import GET_ROUTE, NamesProcess
@@ -23,6 +25,7 @@ SECONDS = 300
 PAIRS = [("ours", "4.9.7"), ("ours", "5.3.2"), ("4.9.7", "4.9.7"), ("5.3.3", "5.3.2")]
 """Whose name server, and of which version broker and client are."""
 UPDATE_TOPIC = 17
+HALVES = "RMQ_SYS_TRANS_HALF_TOPIC"
 
 
 @contextmanager
@@ -41,16 +44,28 @@ def name_server(whose: str, home: Path) -> Iterator[str]:
 
 
 @contextmanager
-def both(tmp_path: Path, names: str, version: str) -> Iterator[tuple[int, int]]:
-    """Ports of the RocketMQ broker `java` and of ours, `ours`, both registered."""
+def cluster(tmp_path: Path, names: str, version: str, *topics: str) -> Iterator[tuple[RocketMQ, StoreProcess]]:
+    """The RocketMQ broker `java` and ours, `ours`, both registered, and topics that both have."""
     with ExitStack() as stack:
-        java = RocketMQ(version, tmp_path / "java", namesrvAddr=names, brokerName="java", brokerIP1="127.0.0.1")
+        often = {"transactionTimeOut": 1_000, "transactionCheckInterval": 1_000}
+        common = {"namesrvAddr": names, "brokerIP1": "127.0.0.1"}
+        java = RocketMQ(version, tmp_path / "java", **common, **often, brokerName="java")
         stack.callback(java.kill)
         java.start()
-        port = free_port()
-        own = {"remoting_mode": "on", "listen_port": port, "broker_name": "ours", "broker_ip1": "127.0.0.1"}
-        stack.enter_context(StoreProcess(tmp_path / "ours", namesrv_addr=names, broker_cluster_name="interop", **own))
-        yield java.server.port, port
+        own = {"remoting_mode": "on", "listen_port": free_broker_port(), "broker_name": "ours"}
+        own |= {"broker_ip1": "127.0.0.1", "namesrv_addr": names, "broker_cluster_name": "interop"}
+        own |= {"transaction_time_out": 1_000, "transaction_check_interval": 1_000}
+        ours = stack.enter_context(StoreProcess(tmp_path / "ours", **own))
+        for topic in topics:
+            for port in ports_of(java, ours):
+                make_topic(port, topic)
+            until_routed(names, topic, b'"java"', b'"ours"')
+        yield java, ours
+
+
+def ports_of(java: RocketMQ, ours: StoreProcess) -> tuple[int, int]:
+    """Where both serve classic clients."""
+    return java.server.port, int(str(ours.settings["listen_port"]))
 
 
 def make_topic(port: int, topic: str) -> None:
@@ -72,24 +87,62 @@ def until_routed(names: str, topic: str, *brokers: bytes) -> None:
             time.sleep(0.05)
 
 
-def stored(port: int, topic: str) -> int:
+def stored(port: int, topic: str, queues: int = 2) -> int:
     """Messages of a topic on one broker."""
     with Remoting(port) as remoting:
-        return sum(remoting.bounds(topic, queue)[1] for queue in range(2))
+        return sum(remoting.bounds(topic, queue)[1] for queue in range(queues))
+
+
+def run(version: str, home: Path, names: str, feature: str, topic: str) -> None:
+    """Runs one feature of RocketMQ's client; fails with what it said."""
+    options = ["-Duser.home=" + str(home), "-Drocketmq.client.logUseSlf4j=true"]
+    command = [*command_of(version, *options), names, feature, topic, f"{topic}-group"]
+    done = subprocess.run(command, env=os.environ.copy(), capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4_000:]
 
 
 @pytest.mark.parametrize(("whose", "version"), PAIRS)
 def test_consumers_share_the_queues_of_both(whose: str, version: str, tmp_path: Path) -> None:
     """Two consumers of RocketMQ's client, of which one leaves, while messages are sent all the time."""
     need_rocketmq(version)
-    with name_server(whose, tmp_path / "names") as names, both(tmp_path, names, version) as (java, ours):
-        for port in (java, ours):
-            make_topic(port, "shared")
-        until_routed(names, "shared", b'"java"', b'"ours"')
-        home = ["-Duser.home=" + str(tmp_path), "-Drocketmq.client.logUseSlf4j=true"]
-        command = [*command_of(version, *home), names, "rebalance", "shared", "together"]
-        done = subprocess.run(
-            command, env=os.environ.copy(), capture_output=True, text=True, timeout=SECONDS, check=False
-        )
-        assert done.returncode == 0, (done.stdout + done.stderr)[-4_000:]
-        assert min(stored(java, "shared"), stored(ours, "shared")) > 0
+    with name_server(whose, tmp_path / "names") as names, cluster(tmp_path, names, version, "shared") as brokers:
+        run(version, tmp_path, names, "rebalance", "shared")
+        assert all(stored(port, "shared") > 0 for port in ports_of(*brokers))
+
+
+@pytest.mark.parametrize(("whose", "version"), PAIRS[1:3])
+def test_features_that_take_more_than_one_broker(whose: str, version: str, tmp_path: Path) -> None:
+    """Queues locked, answers found, transactions checked and messages given to all, by both brokers for one client."""
+    need_rocketmq(version)
+    features = ["orderly", "broadcast", "request", "transaction"]
+    with name_server(whose, tmp_path / "names") as names, cluster(tmp_path, names, version, *features) as brokers:
+        for feature in features:
+            run(version, tmp_path, names, feature, feature)
+            place = (HALVES, 1) if feature == "transaction" else (feature, 2)
+            assert all(stored(port, *place) > 0 for port in ports_of(*brokers)), feature
+
+
+@pytest.mark.parametrize(("whose", "version"), PAIRS[:1] + PAIRS[3:])
+def test_each_broker_is_killed_and_comes_back(whose: str, version: str, tmp_path: Path) -> None:
+    """Producer and consumers go on with the other one, and share the queues of both again: nothing sent is missed."""
+    need_rocketmq(version)
+    with (
+        name_server(whose, tmp_path / "names") as names,
+        cluster(tmp_path, names, version, "steady") as (java, ours),
+        SteadyClient(version, names, tmp_path) as steady,
+    ):
+
+        def is_sent_to(port: int) -> None:
+            before = stored(port, "steady")
+            until(lambda: stored(port, "steady") > before, SECONDS, "nothing is sent to the broker that came back")
+
+        steady.goes_on()
+        ours.stop(signal.SIGKILL)
+        steady.goes_on()
+        ours.start()
+        is_sent_to(ports_of(java, ours)[1])
+        java.kill()
+        steady.goes_on()
+        java.start()
+        is_sent_to(java.server.port)
+        steady.end()
