@@ -40,8 +40,10 @@ _ROOMS = ("common/grpc_transport", "store")
 _MODULES = (
     "common.grpc_transport.compiled.begun_calls",
     "common.grpc_transport.compiled.call_deadlines",
+    "common.grpc_transport.compiled.gathered_request",
     "common.grpc_transport.compiled.head_scan",
     "common.grpc_transport.compiled.lane_heads",
+    "common.grpc_transport.compiled.lane_call",
     "common.grpc_transport.compiled.lane",
     "common.grpc_transport.compiled.reactor",
     "store.format.compiled.addresses",

@@ -81,6 +81,18 @@ BLOCKS = st.builds(
 )
 
 
+def pieces(whole: bytes, count: int) -> list[bytes]:
+    """A message with its prefix, in so many parts; the first has the prefix."""
+    size = max(5, len(whole) // count)
+    return [whole[at * size : (at + 1) * size if at < count - 1 else None] for at in range(count)]
+
+
+def in_pieces(stream: int, body: bytes, count: int) -> bytes:
+    """The DATA frames of a request whose message does not come in one."""
+    *first, last = pieces(message(body), count)
+    return b"".join(data(stream, piece) for piece in first) + data(stream, last, end=True)
+
+
 class Talk:
     """What a client says, stream ids counted up; a call is told by the number of its stream from the last one."""
 
@@ -114,6 +126,8 @@ class Talk:
         if how == "halves":
             whole = message(body)
             return headers(stream, block) + data(stream, whole[:3]) + data(stream, whole[3:], end=True)
+        if how.startswith("in pieces"):
+            return headers(stream, block) + self.pieces(stream, body, how)
         if how == "pinged":
             return headers(stream, block) + ping() + data(stream, message(body), end=True)
         if how.startswith("update"):
@@ -130,6 +144,16 @@ class Talk:
             return headers(stream, block, more=True) + data(stream, message(body), end=True)
         return headers(stream, block) + data(stream, message(body), end=True)
 
+    def pieces(self, stream: int, body: bytes, how: str) -> bytes:
+        first, second, third = pieces(message(body), 3)
+        if how == "in pieces, later":
+            self.left.append(data(stream, second) + data(stream, third, end=True))
+            return data(stream, first)
+        if how == "in pieces, odd":  # padded, with an empty frame, and ended by trailers
+            odd = data(stream, first) + data(stream, second, padding=2) + data(stream) + data(stream, third)
+            return odd + headers(stream, literals([(b"x", b"y")]), end=True)
+        return in_pieces(stream, body, 3)
+
 
 CALLS = st.tuples(
     st.one_of(st.just(HEAD), st.just(HEAD), BLOCKS),
@@ -140,6 +164,8 @@ CALLS = st.tuples(
         + ["updated"] * 6
         + ["begun"] * 6
         + ["begun, updated"] * 2
+        + ["in pieces", "in pieces, later"] * 3
+        + ["in pieces, odd"]
         + ["updated far", "begun, updated far", "update of 0", "another's"]
         + ["padded", "priority", "apart", "halves", "pinged", "zipped", "lying", "more"]
     ),
@@ -268,12 +294,96 @@ def test_calls_that_begin_together_are_taken() -> None:
 def test_what_does_not_come_whole_is_pythons_in_the_order_in_which_it_came() -> None:
     sent = begun_together(10)
     cut = len(sent) - len(data(19, message(b"m"), end=True)) * 4 - 1
-    assert compare([GREETING, sent[:cut], sent[cut:]], Limits()) == 5
+    assert compare([GREETING, sent[:cut], sent[cut:]], Limits()) == 6
     assert compare([GREETING, begun_together(5, body=b"none"), One.tick], Limits()) == 1
     late = headers(1, HEAD) + headers(3, HEAD) + data(3, message(b"m"), end=True) + data(1, message(b"m"), end=True)
     assert compare([GREETING, late], Limits()) == 0
     reset = headers(1, HEAD) + headers(3, HEAD) + rst_stream(1) + data(3, message(b"m"), end=True)
     assert compare([GREETING, reset], Limits()) == 0
+
+
+LONG = b"x" * 900
+
+
+def test_requests_in_pieces_are_taken() -> None:
+    """Also those whose frames the reads cut, and those of several calls whose frames come by turns."""
+    calls = [headers(at, HEAD) + in_pieces(at, LONG, 5) for at in range(1, 41, 2)]
+    whole = GREETING + b"".join(calls)
+    assert compare([GREETING, *calls], Limits()) == 20
+    assert compare([whole], Limits()) == 20
+    assert compare([whole[at : at + 333] for at in range(0, len(whole), 333)], Limits()) > 10
+    by_turns = [pieces(message(LONG), 5) for _ in range(8)]
+    said = [headers(1 + 2 * at, HEAD) + data(1 + 2 * at, parts[0]) for at, parts in enumerate(by_turns)]
+    for turn in range(1, 5):
+        said += [data(1 + 2 * at, parts[turn], end=turn == 4) for at, parts in enumerate(by_turns)]
+    assert compare([GREETING, b"".join(said)], Limits()) == 8
+    assert compare([GREETING, *said], Limits()) == 8
+    large = headers(1, HEAD) + data(1, message(b"x" * 70_000), end=True)  # as grpcio sends it, cut by a read
+    assert compare([GREETING, large[:30_000], large[30_000:]], Limits()) == 1
+
+
+def test_a_request_in_pieces_reads_what_it_is() -> None:
+    async def go() -> None:
+        one = One(Limits(), lane=True)
+        one.protocol.data_received(GREETING)
+        body = bytes(range(256)) * 200
+        one.protocol.data_received(headers(1, HEAD) + in_pieces(1, body, 7))
+        assert one.short.asked == [(body, one.protocol.peer)]
+        one.protocol.connection_lost(None)
+
+    run_by_hand(go())
+
+
+BEGUN_IN_PIECES = headers(1, HEAD + Literal(b"grpc-timeout", b"1500m").encode()) + b"".join(
+    data(1, piece) for piece in pieces(message(LONG), 3)[:2]
+)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [One.tick, One.tick, None, data(1, b"more")],
+        [One.tick, data(1, pieces(message(LONG), 3)[2], end=True)],
+        [rst_stream(1), data(1, b"more"), headers(3, HEAD)],
+        [headers(1, HEAD, end=True), None],
+        [headers(1, literals([(b"x", b"y")]), end=True), None],
+        [data(1, b"x", end=True), None],
+        [data(1, b"x" * 900, end=True), None],
+        [data(1, b"x" * 900), data(1, end=True), None],
+        [data(1, pieces(message(LONG), 3)[2]), data(1, end=True), None],
+        [data(1, padding=3), data(1, pieces(message(LONG), 3)[2], end=True, padding=9), None],
+        [data(1), window_update(1, 5), window_update(1, 0), None],
+        [lambda one: one.tighten(True), data(1, b"x"), lambda one: one.tighten(False), data(1, b"y"), None],
+        [lambda one: one.congest(True), data(1, pieces(message(LONG), 3)[2], end=True), None],
+        [data(1, b"x" * 20)[:15], One.tick, data(1, b"x" * 20)[15:], rst_stream(1), data(1, b"more")],
+        [data(1, b"x" * 20)[:15], One.tick, One.tick, None, data(1, b"x" * 20)[15:]],
+        [lambda one: one.protocol.drain(), data(1, pieces(message(LONG), 3)[2], end=True), None],
+        [lambda one: one.protocol.cancel_calls(), data(1, b"more"), None],
+        [lambda one: one.protocol.connection_lost(None)],
+    ],
+)
+def test_a_request_in_pieces_ends_in_every_way(events: list[Event]) -> None:
+    begun: list[Event] = [GREETING, BEGUN_IN_PIECES]
+    compare(begun + events, Limits())
+    compare(begun + events, SMALL)
+
+
+@pytest.mark.parametrize("body", [b"broken", b"later", b"large", b"odd", b"none", b"others"])
+def test_whatever_comes_of_a_request_in_pieces(body: bytes) -> None:
+    said = headers(1, TIMED) + in_pieces(1, body + LONG, 4) + call(3, b"others") + headers(5, HEAD)
+    rest: list[Event] = [answer_one, data(5, message(b"m"), end=True), One.tick, One.tick, None, None]
+    compare([GREETING, said, *rest], Limits())
+    compare([GREETING, said, *rest], SMALL)
+
+
+@pytest.mark.parametrize("frame", [40_000, 16_384])
+def test_who_sends_more_than_half_a_window_has_it_opened(frame: int) -> None:
+    body = message(b"x" * 200_000)
+    parts = [body[at : at + frame] for at in range(0, len(body), frame)]
+    said = [data(1, part, end=part is parts[-1]) for part in parts]
+    limits = Limits(stream_window=65_535, connection_window=100_000)
+    compare([GREETING, headers(1, HEAD) + said[0], *said[1:]], limits)
+    compare([GREETING, headers(1, HEAD) + b"".join(said)], limits)
 
 
 TIMED = HEAD + Literal(b"grpc-timeout", b"1500m").encode()

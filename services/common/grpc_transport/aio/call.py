@@ -319,6 +319,20 @@ class UnaryRequestCall(Call):
         self._deadline = deadline
         self._wait(size)
 
+    def go_on_gathering(self, deadline: float | None, parts: list[bytes], left: int) -> None:
+        """Its request began to come somewhere else; its deadline is watched here.
+
+        `parts` of a message that lacks `left` bytes; -1: nothing has come.
+        """
+        self._deadline = deadline
+        self.start_timer()
+        if left >= 0:
+            self.collect(b"", 0, 0)
+            assert self.reader is not None
+            self.reader.go_on_after(parts, left)
+            self._counted += self.reader.size
+            self.connection.buffered += self.reader.size
+
     def _handle(self, message: bytes) -> None:
         deserialize = self.method.deserialize
         if deserialize is None:

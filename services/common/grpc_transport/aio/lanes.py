@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tandemmq.common.grpc_transport.aio.call import UnaryRequestCall
 from tandemmq.common.grpc_transport.aio.flushing import FLUSH_AT
-from tandemmq.common.grpc_transport.aio.handlers import HELD, DirectCall, HeldCall
+from tandemmq.common.grpc_transport.aio.handlers import HELD, Direct, DirectCall, HeldCall
 from tandemmq.common.grpc_transport.http2.connection import Connection
 from tandemmq.common.grpc_transport.rpc.call_head import CallHead
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from tandemmq.common.grpc_transport.aio.protocol import Protocol
     from tandemmq.common.grpc_transport.aio.server import Server
     from tandemmq.common.grpc_transport.compiled.begun_calls import BegunCall
-    from tandemmq.common.grpc_transport.compiled.lane import Lane, LaneCall
+    from tandemmq.common.grpc_transport.compiled.lane import Lane
+    from tandemmq.common.grpc_transport.compiled.lane_call import LaneCall
 
 READS_BEFORE = 32
 """Reads of a connection that were all its lane's, before the reactor does them."""
@@ -50,10 +51,11 @@ class Lanes:
     def lane(self, protocol: "Protocol") -> "Lane":
         """That of a new connection."""
         connection = protocol.connection
-        return self._make(
-            protocol, self._scan, self._begun, HELD, FLUSH_AT, partial(_view, connection), partial(_leave, connection),
-            partial(_conclude, protocol), partial(_resume, protocol),
+        pythons = (
+            partial(_leave, connection), partial(_conclude, protocol), partial(_resume, protocol),
+            partial(_go_on, protocol), partial(_finish, protocol),
         )  # fmt: skip
+        return self._make(protocol, self._scan, self._begun, HELD, FLUSH_AT, partial(_view, connection), pythons)
 
 
 def _view(connection: Connection, block: bytes) -> CallHead:
@@ -106,13 +108,18 @@ def _conclude(
     _leave(connection, others)
     call.received = size
     shown.become(call)
+    call.go_on_with(message, _saying(answer, failure))
+
+
+def _saying(answer: bytes | HeldCall | None, failure: Exception | None) -> Direct:
+    """A short way that was asked already: what came of it."""
 
     def said(_message: bytes, _call: DirectCall) -> bytes | HeldCall | None:
         if failure is not None:
             raise failure
         return answer
 
-    call.go_on_with(message, said)
+    return said
 
 
 def _resume(protocol: "Protocol", block: bytes, shown: "LaneCall", size: int, deadline: float | None) -> None:
@@ -120,7 +127,39 @@ def _resume(protocol: "Protocol", block: bytes, shown: "LaneCall", size: int, de
 
     `size`: bytes of its request.
     """
+    _stand_in(protocol, block, shown).go_on_waiting(size, deadline)
+
+
+def _stand_in(protocol: "Protocol", block: bytes, shown: "LaneCall") -> UnaryRequestCall:
+    """A call whose stream the lane has made; the windows go on where they are."""
     call = _call(protocol, block, shown.stream_id)
-    call.send_window, call.received = shown.send_window, shown.received
-    call.go_on_waiting(size, deadline)
+    call.send_window, call.received, call.granted = shown.send_window, shown.received, shown.granted
     shown.become(call)
+    return call
+
+
+def _go_on(
+    protocol: "Protocol", block: bytes, shown: "LaneCall", deadline: float | None, parts: list[bytes], left: int
+) -> None:
+    """Go on with a call whose request comes in pieces, of which the lane has `parts`; see `go_on_gathering`."""
+    call = _stand_in(protocol, block, shown)
+    call.remote_ended = False
+    call.go_on_gathering(deadline, parts, left)
+    protocol.connection.reader.replaced(shown, call)
+
+
+def _finish(
+    protocol: "Protocol",
+    block: bytes,
+    others: "list[BegunCall]",
+    shown: "LaneCall",
+    deadline: float | None,
+    message: bytes,
+    answer: bytes | HeldCall | None,
+    failure: Exception | None,
+) -> None:
+    """Go on with a call whose request has come in pieces, and whose short way the lane has asked; see `_conclude`."""
+    call = _stand_in(protocol, block, shown)
+    call.go_on_gathering(deadline, [], -1)
+    _leave(protocol.connection, others)
+    call.go_on_with(message, _saying(answer, failure))

@@ -3,8 +3,9 @@ from libc.stdint cimport int64_t
 
 from tandemmq.common.grpc_transport.compiled.begun_calls cimport BegunCall, BegunCalls
 from tandemmq.common.grpc_transport.compiled.call_deadlines cimport CallDeadlines
+from tandemmq.common.grpc_transport.compiled.gathered_request cimport GatheredRequest
 from tandemmq.common.grpc_transport.compiled.head_scan cimport HeadScan
-from tandemmq.common.grpc_transport.compiled.lane_heads cimport LaneHeads
+from tandemmq.common.grpc_transport.compiled.lane_call cimport KeptCalls, LaneCall
 
 # Constants: what is declared in the module alone would be looked up in its dictionary each time.
 cdef long long _MAX_WINDOW
@@ -13,36 +14,19 @@ cdef Py_ssize_t _NEXT_TO_NOTHING
 cdef int64_t _CONNECTION_COST, _STREAM_COST
 cdef int _DATA, _HEADERS, _END_STREAM, _END_HEADERS, _FRAME, _PREFIX, _AT_A_TIME, _LARGEST_BLOCK, _MOST_BEGUN
 
-cdef class Lane
-
-cdef class LaneCall:
-    cdef Lane _lane
-    cdef object _call, _deadline
-    cdef bytes _head
-    cdef const unsigned char* _block
-    cdef Py_ssize_t _block_size, _counted
-    cdef public unsigned int stream_id
-    cdef public int64_t granted, received, send_window
-    cdef public Py_ssize_t held, head_size
-    cdef int _prefix
-    cdef public bint remote_ended, closed
-    cdef public object pending
-
-cdef class Lane:
-    cdef object _protocol, _server, _loop, _connection, _reader, _sender, _budget, _floods, _held, _account
-    cdef object _leave, _conclude, _resume
+cdef class Lane(KeptCalls):
+    cdef object _loop, _reader, _floods, _held, _account
+    cdef object _leave, _conclude, _finish
     cdef dict _streams, _parked
     cdef bint _between_frames, _reading, _sliced, _left
     cdef bytes _out
     cdef object _reactor, _watched
     cdef int _plain, _before
     cdef BegunCalls _begun
-    cdef LaneHeads _heads
     cdef CallDeadlines _deadlines
-    cdef str _peer
     cdef bytes _head, _trailers
-    cdef Py_ssize_t _largest_frame, _largest_request, _largest_answer, _most_buffered, _most_streams, _flush_at, _join
-    cdef int64_t _low_window, _stream_window, _most_updates
+    cdef Py_ssize_t _largest_frame, _largest_answer, _most_streams, _flush_at, _join
+    cdef int64_t _low_window, _low_stream_window, _stream_window, _most_updates
     cdef readonly int64_t taken
     cdef readonly bytes unread
     cdef int _receive(self, bytes data) except -1
@@ -57,12 +41,13 @@ cdef class Lane:
     cdef int _widens(self, const unsigned char* at, Py_ssize_t size) except -1
     cdef int _ends(self, const unsigned char* at, Py_ssize_t size) noexcept
     cdef int _open(self, Py_ssize_t size) except -1
+    cdef int _takes_body(self, const unsigned char* at, Py_ssize_t size) except -1
+    cdef int _gathers(self, const unsigned char* at, Py_ssize_t size, Py_ssize_t here) except -1
+    cdef LaneCall _gather_first(self)
     cdef int _takes_update(self, int64_t increment) except -1
     cdef int _serve(self, const unsigned char* message_at, Py_ssize_t body_size) except -1
     cpdef Py_ssize_t take(self, bytes data, Py_ssize_t position) except -1
     cdef int _hold(self, LaneCall call, BegunCall* begun, int64_t of_stream, Py_ssize_t body_size) except -1
-    cdef int _ended(self, LaneCall call) except -1
     cdef int _settle(self) except -1
     cdef int _nothing_else(self) except -1
-    cdef int _answer_held(self, LaneCall call, object answer) except -1
     cdef int _answer(self, bytes answer, int prefix, unsigned int stream, int64_t of_stream, int alone) except -1

@@ -1,15 +1,15 @@
-"""Lane: the calls of one connection that come whole, from the bytes of their frames to those of their answers.
+"""Lane: the plain calls of one connection, from the bytes of their frames to those of their answers.
 
 It stands in front of the connection's own reading of frames. What it takes are HEADERS frames of plain calls
-(`head_scan`) and the DATA frames that end their requests, in the same read, while windows are open, memory is not short
-and the answer can leave. Other calls may begin in between, as clients with many calls in flight send them, as long as
-requests end in the order in which they began; and WINDOW_UPDATEs of their streams, which grpcio always sends. It does
-what the connection, its stream, the call and the sender would do, and leaves the same numbers in them. Whatever else
-comes, it stops before it: calls that have begun, and whose requests have not ended, become Python's. Where it has to
-stop because the time of its slice is over, they begin in the next one.
+(`head_scan`) and the DATA frames of their requests, while windows are open, memory is not short and the answer can
+leave. Other calls may begin in between, as long as requests come in the order in which their calls began; and
+WINDOW_UPDATEs of their streams, which grpcio always sends. A request that does not come in one frame is gathered, over
+several reads, by a stream of the connection (`lane_call`). The lane does what the connection, its stream, the call and
+the sender would do, and leaves the same numbers in them. It stops before whatever else comes: calls of whose requests
+nothing has come become Python's. Where the time of its slice is over, they begin in the next one.
 
-So does a call that turns out not to be plain when it is asked (refused, broken, too long an answer). One that is held
-stays, and is answered here when its answer leaves in one piece.
+A call that turns out not to be plain when it is asked (refused, broken, too long an answer) becomes Python's, too. One
+that is held stays, and is answered here when its answer leaves in one piece.
 """
 
 import cython
@@ -20,13 +20,15 @@ from cython.cimports.libc.string import memcpy
 from cython.cimports.tandemmq.common.grpc_transport.compiled.begun_calls import MOST_BEGUN, BegunCall, BegunCalls
 from cython.cimports.tandemmq.common.grpc_transport.compiled.call_deadlines import CallDeadlines
 from cython.cimports.tandemmq.common.grpc_transport.compiled.frame_bytes import number, put_frame, put_number
+from cython.cimports.tandemmq.common.grpc_transport.compiled.gathered_request import GatheredRequest
+from cython.cimports.tandemmq.common.grpc_transport.compiled.lane_call import KeptCalls, LaneCall
 from cython.cimports.tandemmq.common.grpc_transport.compiled.lane_heads import LaneHeads
 
 from tandemmq.common.grpc_transport.http2 import frames
 from tandemmq.common.grpc_transport.http2.budget import CONNECTION_COST, NEXT_TO_NOTHING, STREAM_COST
 from tandemmq.common.grpc_transport.http2.errors import ConnectionFault
 from tandemmq.common.grpc_transport.http2.sender import JOIN_LIMIT
-from tandemmq.common.grpc_transport.rpc import answers
+from tandemmq.common.grpc_transport.rpc import answers, messages
 
 _DATA: cython.int = frames.DATA
 _HEADERS: cython.int = frames.HEADERS
@@ -36,8 +38,7 @@ _UPDATE_SIZE: cython.int = 4
 _END_STREAM: cython.int = frames.END_STREAM
 _END_HEADERS: cython.int = frames.END_HEADERS
 _FRAME: cython.int = frames.HEADER_SIZE
-_PREFIX: cython.int = 5
-"""Bytes before a message: whether it is compressed, and its length."""
+_PREFIX: cython.int = messages.PREFIX_SIZE
 _AT_A_TIME: cython.int = 2
 """Calls between two looks at the clock: as many frames as the connection reads between two."""
 _LARGEST_BLOCK: cython.int = 2700
@@ -48,86 +49,7 @@ _STREAM_COST: int64_t = STREAM_COST
 
 
 @cython.cclass
-class LaneCall:
-    """A call as its method's short way sees it (`aio.handlers.DirectCall`), and its `Stream` while it is held."""
-
-    def peer(self) -> str:
-        """Who calls."""
-        return self._lane._peer
-
-    @property
-    def account(self) -> object:
-        """Whom the connection counts for."""
-        return self._lane._protocol.account
-
-    def invocation_metadata(self) -> object:
-        """What the caller sent along."""
-        if self._head is None:
-            if self._block == cython.NULL:
-                raise RuntimeError("the call has been answered")
-            self._head = self._lane._heads.kept(self._block, self._block_size)
-        return self._lane._heads.metadata(self._head)
-
-    def answer_later(self, answer: bytes) -> None:
-        """Answer a call that was held."""
-        if self._call is not None:
-            self._call.answer_later(answer)
-        elif not self.closed:
-            self._lane._answer_held(self, answer)
-
-    def hand_over(self, message: bytes) -> None:
-        """Have the handler answer a call that was held."""
-        if self._call is not None or not self.closed:
-            self.as_call().hand_over(message)
-
-    def end_with(self, code: object, details: str, trailing: tuple) -> None:
-        """End a call that was held with an error."""
-        if self._call is not None or not self.closed:
-            self.as_call().end_with(code, details, trailing)
-
-    @property
-    def gone(self) -> bool:
-        """Whether nobody waits for the answer."""
-        return self.closed if self._call is None else self._call.gone
-
-    @property
-    def has_room(self) -> bool:
-        """See DirectCall: it is served while nothing is short, and none waits before it, and held longer than that."""
-        if self._call is not None:
-            return self._call.has_room
-        return not self.stream_id or not (self._lane._sender.pending_bytes or self._lane._budget.tight)
-
-    def become(self, call: object) -> None:
-        """It is one of Python's from here on."""
-        self._call = call
-
-    def as_call(self) -> object:
-        """See Stream: it becomes one of Python's."""
-        if self._call is None:
-            self._lane._ended(self)
-            self._lane._resume(self._head, self, self._counted, self._deadline)
-        return self._call
-
-    @property
-    def deadline(self) -> object:
-        """When it expires, by the clock of the loop, while it is held; else None."""
-        return None if self.closed or self._call is not None else self._deadline
-
-    def expire(self) -> None:
-        """The deadline has come."""
-        self.as_call().expire_now()
-
-    def reset(self, code: int) -> None:
-        """See Stream; it is closed."""
-        self._lane._ended(self)
-
-    def stands(self, now: float, patience: float) -> bool:
-        """See Stream: the peer has sent all that it has to, and is owed nothing yet."""
-        return False
-
-
-@cython.cclass
-class Lane:
+class Lane(KeptCalls):
     """See the module."""
 
     def __init__(
@@ -138,15 +60,12 @@ class Lane:
         held: object,
         flush_at: int,
         view: object,
-        leave: object,
-        conclude: object,
-        resume: object,
+        pythons: tuple,
     ) -> None:
         """`begun` is the server's: it is used within one call of `take`. `held`: HELD of `aio.handlers`.
 
-        Output is flushed when it is more than `flush_at` bytes. `view` gives the CallHead of a header block. `leave`
-        makes calls of Python's of those that have begun, `conclude` of one that was asked and is no longer plain, and
-        of those that began after it, `resume` of one that is held; see `aio.lanes`.
+        Output is flushed when it is more than `flush_at` bytes. `view` gives the CallHead of a header block. `pythons`
+        make calls of Python's; see `aio.lanes`.
         """
         connection: object = protocol.connection
         limits: object = connection.limits
@@ -155,18 +74,15 @@ class Lane:
         self._connection, self._streams = connection, connection.streams
         self._reader, self._sender = connection.reader, connection.sender
         self._begun, self._held, self._flush_at = begun, held, flush_at
-        self._heads = LaneHeads(scan, view)
-        self._deadlines = CallDeadlines(self._loop, self._streams)
-        self._leave, self._conclude, self._resume = leave, conclude, resume
+        self._heads, self._deadlines = LaneHeads(scan, view), CallDeadlines(self._loop, self._streams)
+        self._leave, self._conclude, self._resume, self._go_on, self._finish = pythons
         self._head, self._trailers = answers.OK.head, answers.OK.trailers
         self._floods, self._most_updates = connection.floods, limits.overhead_per_second
-        self._largest_frame = limits.max_frame_size
-        self._largest_request = limits.max_receive_message_length
-        self._largest_answer = limits.max_send_message_length
-        self._most_buffered = limits.max_buffered
+        self._largest_frame, self._largest_request = limits.max_frame_size, limits.max_receive_message_length
+        self._largest_answer, self._most_buffered = limits.max_send_message_length, limits.max_buffered
         self._most_streams = limits.max_concurrent_streams
-        self._low_window = limits.connection_window // 2
         self._stream_window, self._join = limits.stream_window, JOIN_LIMIT
+        self._low_window, self._low_stream_window = limits.connection_window // 2, limits.stream_window // 2
 
     def open(self, peer: str, account: object, reactor: object) -> None:
         """The connection begins: who its peer is, where is counted what it holds, and what may read its socket."""
@@ -324,7 +240,7 @@ class Lane:
         begin: cython.p_const_uchar = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(data))
         at: cython.p_const_uchar
         first: cython.Py_ssize_t = position
-        calls: cython.int = 0
+        bodies: cython.int = 0
         size: cython.Py_ssize_t
         self._begun.first = self._begun.end = 0
         self.unread = b""
@@ -332,19 +248,20 @@ class Lane:
             at = begin + position
             size = number(at) >> 8
             if size > end - position - _FRAME:
+                if at[3] == _DATA:
+                    self._gathers(at, size, end - position - _FRAME)
                 break
             if at[3] == _HEADERS:
                 if not self._begins(at, size):
                     break
             elif at[3] == _DATA:
-                if not self._ends(at, size) or not self._open(size):
+                bodies += 1
+                if not self._takes_body(at, size):
                     break
-                self._serve(at + _FRAME + _PREFIX, size)
-                calls += 1
             elif at[3] != _WINDOW_UPDATE or not self._widens(at, size):
                 break
             position += _FRAME + size
-            if at[3] == _DATA and calls % _AT_A_TIME == 0 and self._enough():
+            if at[3] == _DATA and bodies % _AT_A_TIME == 0 and self._enough():
                 self._reader.behind = True
                 break
         if self._begun.first < self._begun.end and self._reader.behind:
@@ -355,10 +272,19 @@ class Lane:
             if self._enough():
                 self._reader.behind = True
         if position > first:
-            self.taken += calls
-            self._begun.taken += calls
             self._reader._progressed = True
         return position
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _takes_body(self, at: cython.p_const_uchar, size: cython.Py_ssize_t) -> cython.int:
+        """Whether a DATA frame is the request of a plain call, or a piece of one; then it is taken."""
+        if not self._ends(at, size):
+            return self._gathers(at, size, size)
+        if not self._open(size):
+            return 0
+        self._serve(at + _FRAME + _PREFIX, size)
+        return 1
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -426,19 +352,99 @@ class Lane:
     def _open(self, size: cython.Py_ssize_t) -> cython.int:
         """Whether the connection takes the call whose `size` bytes of DATA are here, and nothing is near a limit."""
         connection: object = self._connection
-        sender: object = self._sender
         if size - _PREFIX > self._largest_request or not connection.acknowledged or connection.draining:
             return 0
         received: int64_t = connection._received
         granted: int64_t = connection._granted
         if granted - received - size < self._low_window or size > self._stream_window:
             return 0
-        buffered: int64_t = connection.buffered
-        window: int64_t = sender.window
-        if buffered > self._most_buffered or window <= 0 or sender.congested or sender.pending_bytes:
-            return 0
         streams: cython.Py_ssize_t = len(self._streams) + self._begun.end - self._begun.first
-        return streams <= self._most_streams and not self._budget.tight
+        return streams <= self._most_streams and self._unhindered()
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _gathers(self, at: cython.p_const_uchar, size: cython.Py_ssize_t, here: cython.Py_ssize_t) -> cython.int:
+        """Whether a DATA frame is a plain piece of a request; then it is taken.
+
+        Where not all of it is `here`, it is Python's; but the call that it begins is the lane's (`LaneCall.data`).
+        """
+        stream: cython.uint = number(at + 5) & 0x7FFFFFFF
+        body: cython.p_const_uchar = at + _FRAME
+        ended: cython.bint = at[4] == _END_STREAM
+        begun: BegunCalls = self._begun
+        found: object = self._streams.get(stream)
+        if (at[4] and not ended) or size > self._largest_frame or not self._open(size):
+            return 0
+        if found is None:
+            if begun.first == begun.end or stream != begun.calls[begun.first].stream or size > self._low_stream_window:
+                return 0
+            if not GatheredRequest().fits(body, here, ended and here == size, self._largest_request):
+                return 0
+            found = self._gather_first()
+        elif type(found) is not LaneCall:
+            return 0
+        call: LaneCall = found
+        left: int64_t = call.granted - call.received - size
+        if here < size or left < self._low_stream_window or not self._takes_piece(call, body, size, ended):
+            return 0
+        self._connection._received += size
+        call.received += size
+        self._add_piece(call, body, size, ended)
+        return 1
+
+    @cython.cfunc
+    def _gather_first(self) -> LaneCall:
+        """Begin to gather the request of the call that began first: its stream is known from here on."""
+        begun: cython.pointer(BegunCall) = cython.address(self._begun.calls[self._begun.first])
+        call: LaneCall = LaneCall()
+        call._lane, call._gathered = self, GatheredRequest()
+        call._method = cython.cast(object, begun.method)
+        call._head = self._heads.kept(begun.block, begun.block_size)
+        call.stream_id = begun.stream
+        call.granted, call.content_length = self._stream_window, -1
+        call.send_window = self._sender.initial_window + begun.increment
+        timeout: object = self._heads.timeout(call._head)
+        if timeout is not None:
+            call._deadline = self._loop.time() + timeout
+            self._deadlines.watch(call._deadline)
+        self._begun.first += 1
+        self._connection.last_stream_id = call.stream_id
+        self._streams[call.stream_id] = call
+        self._server.active += 1
+        return call
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _serve_gathered(self, call: LaneCall, message: bytes) -> cython.int:
+        """Ask the short way of a call whose request has come, and answer."""
+        self._queue()
+        self._begun.taken += 1
+        self.taken += 1
+        self._connection.buffered -= call._counted
+        call._counted = 0
+        call._gathered = None
+        call.remote_ended = True
+        failure: object = None
+        answer: object = None
+        try:
+            answer = call._method.direct(message, call)
+        except Exception as error:  # noqa: BLE001 - every call gets a status
+            failure = error
+        call._prefix = 0 if call._method.response_streaming else _PREFIX
+        if type(answer) is bytes and self._answer(
+            answer, call._prefix, call.stream_id, call.send_window, self._reading
+        ):
+            call.closed = True
+            del self._streams[call.stream_id]
+            return self._ended(call)
+        if answer is self._held:
+            call._counted = PyBytes_GET_SIZE(message)
+            self._connection.buffered += call._counted
+            return 1
+        self._leave_lane()
+        self._ended(call)
+        self._finish(call._head, self._begun.leave(), call, call._deadline, message, answer, failure)
+        return 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -468,6 +474,8 @@ class Lane:
         call._block = begun.block
         call._block_size = begun.block_size
         self._begun.first += 1
+        self._begun.taken += 1
+        self.taken += 1
         connection.last_stream_id = begun.stream
         connection._received += body_size
         failure: object = None
@@ -510,14 +518,6 @@ class Lane:
         if timeout is not None:
             call._deadline = self._loop.time() + timeout
             self._deadlines.watch(call._deadline)
-        return 1
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _ended(self, call: LaneCall) -> cython.int:
-        """A call is held no more."""
-        self._server.active -= 1
-        self._connection.buffered -= call._counted
         return 1
 
     @cython.cfunc

@@ -3,34 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-import grpc
-
-from tandemmq.common.grpc_transport.compiled.begun_calls import BegunCall, BegunCalls
+from tandemmq.common.grpc_transport.compiled.begun_calls import BegunCalls
 from tandemmq.common.grpc_transport.compiled.head_scan import HeadScan
+from tandemmq.common.grpc_transport.compiled.lane_call import KeptCalls
 from tandemmq.common.grpc_transport.compiled.reactor import Reactor
 from tandemmq.common.grpc_transport.http2.budget import Account
 from tandemmq.common.grpc_transport.rpc.call_head import CallHead
-from tandemmq.common.grpc_transport.rpc.metadata import Metadatum
 
-class LaneCall:
-    stream_id: int
-    received: int
-    send_window: int
-    def peer(self) -> str: ...
-    @property
-    def account(self) -> Any: ...
-    def invocation_metadata(self) -> tuple[Metadatum, ...]: ...
-    def answer_later(self, answer: bytes) -> None: ...
-    def hand_over(self, message: bytes) -> None: ...
-    def end_with(self, code: grpc.StatusCode, details: str, trailing: tuple[tuple[str, str], ...]) -> None: ...
-    @property
-    def gone(self) -> bool: ...
-    @property
-    def has_room(self) -> bool: ...
-    def become(self, call: Any) -> None: ...
-    def as_call(self) -> Any: ...
-
-class Lane:
+class Lane(KeptCalls):
     taken: int
     @property
     def unread(self) -> bytes: ...
@@ -42,9 +22,7 @@ class Lane:
         held: object,
         flush_at: int,
         view: Callable[[bytes], CallHead],
-        leave: Callable[[list[BegunCall]], None],
-        conclude: Callable[[BegunCall, list[BegunCall], int, bytes, LaneCall, object, Exception | None], None],
-        resume: Callable[[bytes, LaneCall, int, float | None], None],
+        pythons: tuple[Callable[..., None], ...],
     ) -> None: ...
     def open(self, peer: str, account: Account, reactor: Reactor | None) -> None: ...
     def data_received(self, data: bytes) -> None: ...

@@ -296,6 +296,11 @@ class FrameReader:
             self._taker.deliver(stream, data, position, max(stop, position), self._data_ends and whole, whole)
         return next_frame
 
+    def replaced(self, before: object, stream: Stream) -> None:
+        """Another one stands for a stream, in the midst of whose DATA frame we may be."""
+        if self._data_of is before:
+            self._data_of = stream
+
     # -- header blocks -------------------------------------------------------------------------------------------------
 
     def _on_headers(self, data: bytes, begin: int, stop: int, flags: int, stream_id: int) -> None:

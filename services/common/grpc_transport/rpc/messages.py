@@ -47,6 +47,11 @@ class MessageReader:
         self.size = 0
         """Memory that is held by a prefix or message that is not complete, bytes."""
 
+    def go_on_after(self, parts: list[bytes], left: int) -> None:
+        """Take up a message that is not compressed, and of which somebody else has read the beginning."""
+        self._parts, self._left = parts, left
+        self.size = sum(map(len, parts)) + PART_OVERHEAD * len(parts)
+
     def feed(self, buffer: bytes, start: int, stop: int) -> list[bytes]:
         """The messages that `buffer[start:stop]` completes, some of them Compressed. Raises CallFailure."""
         messages: list[bytes] = []

@@ -1,0 +1,3 @@
+"""What Python sees of gathered_request.py."""
+
+class GatheredRequest: ...
