@@ -70,7 +70,7 @@ _FIRST_LETTERS: uint64_t = sum({1 << (mark[0] & 63) for mark in LOOKED_INTO})
 
 
 def source() -> str:
-    """Digest of the source that this was built from, as `tools/core_source.py` makes it."""
+    """Digest of the source that this was built from, as `setup.py` makes it."""
     return TANDEM_CORE_SOURCE.decode()
 
 
