@@ -57,7 +57,7 @@ format: venv ## put the code into its style
 	$(BIN)/ruff check --quiet --fix .
 	$(BIN)/ruff format --quiet .
 
-docs: venv ## write docs/settings.md, docs/metrics.md and services/common/setting_names.py from the code
+docs: venv ## write docs/settings.md, docs/metrics.md and services/common/settings/setting_names.py from the code
 	$(BIN)/python tools/generate_docs.py
 
 dashboards: venv ## write dashboards/grafana/*.json and the alert rules from tools/boards

@@ -12,7 +12,7 @@ from bench import payloads
 from bench.generators import LoadShape, grpc_load, receive_load, run
 from bench.model import Sample, Unavailable
 from bench.process import ServerProcess, free_port
-from tandemmq.common.server_settings import ServerSettings
+from tandemmq.common.settings.server_settings import ServerSettings
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.v1 import message_pb2, store_pb2, store_pb2_grpc
 

@@ -1,7 +1,7 @@
 """Users for tests of access: each may do one kind of thing, and all have the same secret."""
 
 from tandemmq.common.access.scrypt import GENERATED, hash_secret
-from tandemmq.common.credentials import authorization
+from tandemmq.common.identity.credentials import authorization
 
 HASH = hash_secret("the secret", GENERATED)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tests.faults.pair_process import free_port
 from tests.interop.remoting import Answer, Remoting
 from tests.started import started

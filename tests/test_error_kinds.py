@@ -10,9 +10,9 @@ import grpc
 import pytest
 
 import tandemmq
-from tandemmq.common import grpc_status
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.grpc_status import StatusTable
+from tandemmq.common.serving import grpc_status
+from tandemmq.common.serving.grpc_status import StatusTable
 from tandemmq.common.wire.remoting.codes import ResponseCode
 from tandemmq.rocketmq5.v2 import resources_pb2
 from tandemmq.store.fronts.native import statuses

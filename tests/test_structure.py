@@ -291,7 +291,7 @@ def test_no_tracked_file_contains(what: str) -> None:
 
 
 def test_processes_are_started_without_code_between_fork_and_exec() -> None:
-    """What libraries have for forks would run there: grpcio's part aborts now and then (common/child_process.py)."""
+    """What libraries have for forks would run there: grpcio's part aborts now and then (processes/child_process.py)."""
     found = [
         f"{name_of(path)}:{node.value.lineno}"
         for path in [*sources("services"), *sources("spark")]

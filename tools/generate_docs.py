@@ -1,4 +1,4 @@
-"""Writes docs/settings.md, docs/metrics.md and services/common/setting_names.py from the code.
+"""Writes docs/settings.md, docs/metrics.md and services/common/settings/setting_names.py from the code.
 
 With ``--check`` it only says whether they are stale.
 """
@@ -16,13 +16,13 @@ from pathlib import Path
 
 from prometheus_client.core import Metric
 
-from tandemmq.admin.collected import Collected, Lag
+from tandemmq.admin.history.collected import Collected, Lag
 from tandemmq.admin.metrics import AdminMetrics
 from tandemmq.admin.settings import AdminSettings
-from tandemmq.common.followed_peer import FollowedPeer
+from tandemmq.common.calling.followed_peer import FollowedPeer
 from tandemmq.common.grpc_transport import channel
-from tandemmq.common.server_settings import ServerSettings
-from tandemmq.common.settings import Described
+from tandemmq.common.settings.server_settings import ServerSettings
+from tandemmq.common.settings.settings import Described
 from tandemmq.common.wire.remoting.registration import BrokerIdentity
 from tandemmq.gateway.metrics import GatewayMetrics
 from tandemmq.gateway.remote_broker import RemoteBroker
@@ -262,7 +262,7 @@ def main() -> int:
     os.chdir(REPOSITORY)
     stale = []
     texts = {
-        "services/common/setting_names.py": setting_names(),
+        "services/common/settings/setting_names.py": setting_names(),
         "docs/settings.md": settings_page(),
         "docs/metrics.md": metrics_page(),
     }

@@ -10,8 +10,8 @@ import time
 from bench.context import Context
 from bench.model import Case, Contestant, Sample
 from bench.process import memory_mb
-from tandemmq.admin.history import SHORTEST_STEP, SPAN_SECONDS, HourHistory, SeriesName
-from tandemmq.admin.history_answer import tell_history
+from tandemmq.admin.history.history import SHORTEST_STEP, SPAN_SECONDS, HourHistory, SeriesName
+from tandemmq.admin.history.history_answer import tell_history
 from tandemmq.admin.v1 import admin_pb2
 
 TOPICS, GROUPS = 1_000, 10_000

@@ -6,36 +6,36 @@ from collections.abc import Callable
 
 import tandemmq.common.server_packages  # noqa: F401 - first: it says what is missing
 from tandemmq.admin.access import RULES
-from tandemmq.admin.actions import Actions
-from tandemmq.admin.books import Books
-from tandemmq.admin.brokers import Brokers
-from tandemmq.admin.bundle import Bundle
-from tandemmq.admin.cluster import ClusterView
-from tandemmq.admin.collected import Collector
-from tandemmq.admin.dead_letters import DeadLetters
-from tandemmq.admin.groups import Groups
-from tandemmq.admin.history import HourHistory
-from tandemmq.admin.jobs import Jobs
-from tandemmq.admin.message_ways import MessageWays
-from tandemmq.admin.messages import Messages
+from tandemmq.admin.actions.actions import Actions
+from tandemmq.admin.books.books import Books
+from tandemmq.admin.bundle.bundle import Bundle
+from tandemmq.admin.catalogue.groups import Groups
+from tandemmq.admin.catalogue.topics import Topics
+from tandemmq.admin.cluster.brokers import Brokers
+from tandemmq.admin.cluster.cluster import ClusterView
+from tandemmq.admin.cluster.nodes import Nodes
+from tandemmq.admin.cluster.role_changes import RoleChanges
+from tandemmq.admin.consuming.resets import Resets
+from tandemmq.admin.consuming.views import Waiting
+from tandemmq.admin.history.collected import Collector
+from tandemmq.admin.history.history import HourHistory
+from tandemmq.admin.jobs.jobs import Jobs
+from tandemmq.admin.messages.dead_letters import DeadLetters
+from tandemmq.admin.messages.message_ways import MessageWays
+from tandemmq.admin.messages.messages import Messages
+from tandemmq.admin.messages.tail import Tails
 from tandemmq.admin.metrics import AdminMetrics
-from tandemmq.admin.nodes import Nodes
-from tandemmq.admin.resets import Resets
-from tandemmq.admin.role_changes import RoleChanges
 from tandemmq.admin.service import AdminParts, AdminServicer
 from tandemmq.admin.settings import PROFILES, AdminSettings, load_settings
-from tandemmq.admin.tail import Tails
-from tandemmq.admin.topics import Topics
 from tandemmq.admin.users import Users
 from tandemmq.admin.v1.admin_pb2_grpc import add_AdminServicer_to_server
-from tandemmq.admin.views import Waiting
-from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging, get_log
-from tandemmq.common.node_access import RULES as NODE_RULES
-from tandemmq.common.node_service import NodeServicer
-from tandemmq.common.process import prepare_process
-from tandemmq.common.server import ServiceHost, run
-from tandemmq.common.shutdown import StopRequest
+from tandemmq.common.processes.command import run_command
+from tandemmq.common.processes.process import prepare_process
+from tandemmq.common.serving.node_access import RULES as NODE_RULES
+from tandemmq.common.serving.node_service import NodeServicer
+from tandemmq.common.serving.server import ServiceHost, run
+from tandemmq.common.serving.shutdown import StopRequest
 from tandemmq.common.tasks import end_tasks
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 

@@ -16,7 +16,7 @@
 """
 
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.grpc_status import Relayed
+from tandemmq.common.serving.grpc_status import Relayed
 
 
 class AdminError(TandemError):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from tandemmq.admin.collected import Collected, Lag
-from tandemmq.admin.topic_kinds import topic_kind
+from tandemmq.admin.catalogue.topic_kinds import topic_kind
+from tandemmq.admin.history.collected import Collected, Lag
 from tandemmq.admin.v1 import admin_pb2
-from tandemmq.common.service_metrics import ServiceMetrics
+from tandemmq.common.metrics.service_metrics import ServiceMetrics
 from tandemmq.common.topic_names import RETRY, is_system_group
 
 _OF_BROKER = ("cluster", "node_type", "node_id")

@@ -8,26 +8,26 @@ from typing import Any
 import grpc
 
 from tandemmq.admin.access import keep_seen_groups
-from tandemmq.admin.actions import Actions
-from tandemmq.admin.bundle import Bundle
-from tandemmq.admin.cluster import ClusterView
-from tandemmq.admin.configuration import read_configuration
-from tandemmq.admin.dead_letters import DeadLetters
-from tandemmq.admin.groups import Groups
-from tandemmq.admin.history import HourHistory
-from tandemmq.admin.history_answer import tell_history
-from tandemmq.admin.jobs import Jobs
-from tandemmq.admin.message_ways import MessageWays
-from tandemmq.admin.messages import Messages
-from tandemmq.admin.nodes import Nodes
-from tandemmq.admin.recording import recorded
-from tandemmq.admin.resets import Resets
-from tandemmq.admin.role_changes import RoleChanges
-from tandemmq.admin.tail import Tails
-from tandemmq.admin.topics import Topics
+from tandemmq.admin.actions.actions import Actions
+from tandemmq.admin.actions.recording import recorded
+from tandemmq.admin.bundle.bundle import Bundle
+from tandemmq.admin.catalogue.groups import Groups
+from tandemmq.admin.catalogue.topics import Topics
+from tandemmq.admin.cluster.cluster import ClusterView
+from tandemmq.admin.cluster.configuration import read_configuration
+from tandemmq.admin.cluster.nodes import Nodes
+from tandemmq.admin.cluster.role_changes import RoleChanges
+from tandemmq.admin.consuming.resets import Resets
+from tandemmq.admin.consuming.views import Waiting
+from tandemmq.admin.history.history import HourHistory
+from tandemmq.admin.history.history_answer import tell_history
+from tandemmq.admin.jobs.jobs import Jobs
+from tandemmq.admin.messages.dead_letters import DeadLetters
+from tandemmq.admin.messages.message_ways import MessageWays
+from tandemmq.admin.messages.messages import Messages
+from tandemmq.admin.messages.tail import Tails
 from tandemmq.admin.users import Users
 from tandemmq.admin.v1 import admin_pb2, admin_pb2_grpc
-from tandemmq.admin.views import Waiting
 from tandemmq.replication.v1 import replication_pb2
 
 Context = grpc.aio.ServicerContext[Any, Any]

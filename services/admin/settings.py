@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tandemmq.admin.node_addresses import NodeAddresses, check_nodes, parse_nodes
-from tandemmq.common import default_ports
-from tandemmq.common.addresses import is_loopback
-from tandemmq.common.server_settings import ServerSettings
-from tandemmq.common.settings import setting
-from tandemmq.common.settings_profiles import Profiles, load_profiled
+from tandemmq.admin.cluster.node_addresses import NodeAddresses, check_nodes, parse_nodes
+from tandemmq.common.calling.addresses import is_loopback
+from tandemmq.common.settings import default_ports
+from tandemmq.common.settings.server_settings import ServerSettings
+from tandemmq.common.settings.settings import setting
+from tandemmq.common.settings.settings_profiles import Profiles, load_profiled
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.access.principal import Principal
 from tandemmq.common.access.roles import BUILT_IN, AccessRole
-from tandemmq.common.guard import CallGuard
+from tandemmq.common.serving.guard import CallGuard
 
 
 class Users:

@@ -21,8 +21,8 @@ from tandemmq.cli.talk.failures import (
     unexpected,
 )
 from tandemmq.cli.talk.options import Context, SecretFile, Server, TlsCa, TlsCertificate, TlsKey, User
-from tandemmq.common.child_process import end_with_parent
 from tandemmq.common.errors import TandemError
+from tandemmq.common.processes.child_process import end_with_parent
 
 app = typer.Typer(
     name="tandem",

@@ -17,7 +17,7 @@ from tandemmq.client.message import MessageContent
 from tandemmq.client.observing import Observers, tell
 from tandemmq.client.outgoing import Seconds, seconds_of
 from tandemmq.client.records import one_record
-from tandemmq.common.backoff import Backoff
+from tandemmq.common.calling.backoff import Backoff
 from tandemmq.common.timers import time_limit
 from tandemmq.delivery.v1 import delivery_pb2
 

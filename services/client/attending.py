@@ -12,7 +12,7 @@ import grpc
 
 from tandemmq.client.cluster import PAUSES, Cluster
 from tandemmq.client.errors import ClientError, from_rpc
-from tandemmq.common.backoff import Backoff
+from tandemmq.common.calling.backoff import Backoff
 from tandemmq.delivery.v1 import delivery_pb2
 
 log = logging.getLogger("tandemmq.client")

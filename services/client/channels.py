@@ -11,7 +11,7 @@ import grpc
 from tandemmq.client.errors import UnusableFile
 from tandemmq.client.places import addresses_of
 from tandemmq.client.stores_channel import aio_stores_channel, stores_channel
-from tandemmq.common.credentials import authorization
+from tandemmq.common.identity.credentials import authorization
 
 KEEPALIVE_SECONDS = 10
 """A server from which nothing comes for so long is asked whether it is there, and given half as long to answer."""

@@ -9,7 +9,7 @@ import grpc
 from tandemmq.client.channels import LASTING_OPTIONS, File, open_aio_channel
 from tandemmq.client.errors import NotMaster, StoreUnreachable, from_rpc
 from tandemmq.client.places import Places, addresses_of
-from tandemmq.common.backoff import Backoff
+from tandemmq.common.calling.backoff import Backoff
 from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.delivery.v1.delivery_pb2_grpc import DeliveryStub
 from tandemmq.store.v1.store_pb2_grpc import StoreStub

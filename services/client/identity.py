@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple, Self, TypedDict
 
 from tandemmq.client.places import addresses_of
-from tandemmq.common.addresses import host_of
-from tandemmq.common.credentials import read_secret
+from tandemmq.common.calling.addresses import host_of
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.identity.credentials import read_secret
 
 USER, SECRET_FILE = "TANDEM_USER", "TANDEM_SECRET_FILE"
 SECRET_HOSTS = "TANDEM_SECRET_HOSTS"

@@ -15,7 +15,7 @@ import sys
 import time
 from typing import IO
 
-from tandemmq.common.server_settings import LogFormat, LogLevel
+from tandemmq.common.settings.server_settings import LogFormat, LogLevel
 
 _STARTED = "serving"
 """What a service says when its start has come about."""

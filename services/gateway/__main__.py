@@ -9,14 +9,14 @@ from collections.abc import Callable
 from functools import partial
 
 import tandemmq.common.server_packages  # noqa: F401 - first: it says what is missing
-from tandemmq.common.client_channel import Dialer
-from tandemmq.common.command import run_command
+from tandemmq.common.calling.client_channel import Dialer
 from tandemmq.common.grpc_transport import Limits
 from tandemmq.common.log_output import configure_logging, get_log
-from tandemmq.common.node_access import RULES as NODE_RULES
-from tandemmq.common.node_service import NodeServicer
-from tandemmq.common.process import prepare_process
-from tandemmq.common.server import ServiceHost, run
+from tandemmq.common.processes.command import run_command
+from tandemmq.common.processes.process import prepare_process
+from tandemmq.common.serving.node_access import RULES as NODE_RULES
+from tandemmq.common.serving.node_service import NodeServicer
+from tandemmq.common.serving.server import ServiceHost, run
 from tandemmq.common.timers import LoopTimers
 from tandemmq.gateway.cluster import BrokerCluster
 from tandemmq.gateway.metrics import GatewayMetrics

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client.core import Metric
 
-from tandemmq.common.call_metrics import CallMetrics
+from tandemmq.common.metrics.call_metrics import CallMetrics
 from tandemmq.gateway.remote_broker import RemoteBroker
 
 

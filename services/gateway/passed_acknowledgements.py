@@ -13,9 +13,9 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from tandemmq.broker.v1 import broker_pb2
-from tandemmq.common.call_metrics import CallMetrics
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD, CallFailure, DirectCall, HeldCall
+from tandemmq.common.metrics.call_metrics import CallMetrics
 from tandemmq.gateway import questions
 from tandemmq.gateway.cluster import BrokerCluster
 from tandemmq.gateway.questions import Answer, Question

@@ -12,10 +12,10 @@ import time
 import grpc
 
 from tandemmq.broker.v1 import broker_pb2
-from tandemmq.common.call_metrics import CallMetrics
-from tandemmq.common.distribution import Distribution
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
+from tandemmq.common.metrics.call_metrics import CallMetrics
+from tandemmq.common.metrics.distribution import Distribution
 from tandemmq.gateway.broker_link import BrokerLink
 from tandemmq.gateway.choosing import chosen
 from tandemmq.gateway.cluster import SOON_SECONDS, BrokerCluster

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from tandemmq.broker.v1 import broker_pb2
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.errors import TandemError
 from tandemmq.gateway.errors import refusal_of
 from tandemmq.store.broker.group_transfer import PutStatus

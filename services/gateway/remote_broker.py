@@ -11,9 +11,9 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 import grpc
 
 from tandemmq.broker.v1 import broker_pb2
-from tandemmq.common.backoff import Backoff
+from tandemmq.common.calling.backoff import Backoff
+from tandemmq.common.calling.followed_peer import FollowedPeer
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
 from tandemmq.common.timers import LoopTimers, Timers, first_of
 from tandemmq.gateway.broker_link import BrokerLink

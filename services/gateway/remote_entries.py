@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from tandemmq.broker.v1 import broker_pb2
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.log_output import get_log
 
 log = get_log(__name__)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tandemmq.common import default_ports
-from tandemmq.common.addresses import parse_host_port
-from tandemmq.common.client_port_settings import ClientPortSettings
-from tandemmq.common.settings import setting
-from tandemmq.common.settings_profiles import Profiles, load_profiled
+from tandemmq.common.calling.addresses import parse_host_port
+from tandemmq.common.settings import default_ports
+from tandemmq.common.settings.client_port_settings import ClientPortSettings
+from tandemmq.common.settings.settings import setting
+from tandemmq.common.settings.settings_profiles import Profiles, load_profiled
 from tandemmq.gateway.tokens import tag_of
 from tandemmq.store.fronts.rocketmq5.front_rules import FrontRules
 from tandemmq.store.settings import CoreChoice

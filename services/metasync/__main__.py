@@ -7,13 +7,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import tandemmq.common.server_packages  # noqa: F401 - first: it says what is missing
-from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging, get_log
-from tandemmq.common.node_access import RULES as NODE_RULES
-from tandemmq.common.node_service import NodeServicer
-from tandemmq.common.process import prepare_process
-from tandemmq.common.server import ServiceHost, run
-from tandemmq.common.shutdown import StopRequest
+from tandemmq.common.processes.command import run_command
+from tandemmq.common.processes.process import prepare_process
+from tandemmq.common.serving.node_access import RULES as NODE_RULES
+from tandemmq.common.serving.node_service import NodeServicer
+from tandemmq.common.serving.server import ServiceHost, run
+from tandemmq.common.serving.shutdown import StopRequest
 from tandemmq.common.tasks import end_tasks
 from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.metadata.v1.metadata_pb2_grpc import add_MetadataServicer_to_server

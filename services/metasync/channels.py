@@ -1,6 +1,6 @@
 """Whom the metadata service calls: the node's store, and on a slave the master's metadata service."""
 
-from tandemmq.common.client_channel import Dialer
+from tandemmq.common.calling.client_channel import Dialer
 from tandemmq.metasync.settings import MetasyncSettings
 
 

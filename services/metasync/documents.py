@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common.documents.java_json import dumps_table, loads
 from tandemmq.common.files.file_system import LOCAL
 from tandemmq.common.files.replacing import make_dirs, write_atomically
-from tandemmq.common.java_json import dumps_table, loads
 from tandemmq.common.log_output import get_log
 from tandemmq.metasync.errors import DirectoryInUse, DocumentNotSaved, UnreadableDocument
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.errors import TandemError
 from tandemmq.common.net.remoting.client import RemotingClient
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import grpc
 
-from tandemmq.common.client_channel import Dialer
+from tandemmq.common.calling.client_channel import Dialer
 from tandemmq.common.timers import LoopTimers, Timers, time_limit
 from tandemmq.metadata.transfers import BrokenTransfer
 from tandemmq.metadata.v1 import metadata_pb2 as pb

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client.core import Metric
 
-from tandemmq.common.service_metrics import ServiceMetrics
+from tandemmq.common.metrics.service_metrics import ServiceMetrics
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.puller import TablePuller

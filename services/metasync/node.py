@@ -4,7 +4,7 @@ import asyncio
 
 import grpc
 
-from tandemmq.common.client_channel import Dialer
+from tandemmq.common.calling.client_channel import Dialer
 from tandemmq.common.log_output import get_log
 from tandemmq.common.tasks import end_tasks
 from tandemmq.common.timers import LoopTimers, Timers, time_limit

@@ -6,7 +6,7 @@ was consumed already. New messages would get the same queue offsets again, and c
 
 from typing import Any
 
-from tandemmq.common.client_channel import Dialer
+from tandemmq.common.calling.client_channel import Dialer
 from tandemmq.common.log_output import get_log
 from tandemmq.common.topic_names import SCHEDULE_TOPIC
 from tandemmq.metasync.keeper import Keeper

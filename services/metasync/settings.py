@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tandemmq.common import default_ports
-from tandemmq.common.addresses import check_address
-from tandemmq.common.broker_role import BrokerRole
-from tandemmq.common.server_settings import ServerSettings
-from tandemmq.common.settings import setting
-from tandemmq.common.settings_profiles import Profiles, load_profiled
+from tandemmq.common.calling.addresses import check_address
+from tandemmq.common.settings import default_ports
+from tandemmq.common.settings.broker_role import BrokerRole
+from tandemmq.common.settings.server_settings import ServerSettings
+from tandemmq.common.settings.settings import setting
+from tandemmq.common.settings.settings_profiles import Profiles, load_profiled
 
 
 @dataclass(frozen=True, kw_only=True)

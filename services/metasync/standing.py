@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from tandemmq.common.backoff import Backoff
-from tandemmq.common.broker_role import BrokerRole
-from tandemmq.common.client_channel import Dialer
-from tandemmq.common.followed_peer import FollowedPeer
+from tandemmq.common.calling.backoff import Backoff
+from tandemmq.common.calling.client_channel import Dialer
+from tandemmq.common.calling.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.metasync.documents import Document
 from tandemmq.metasync.errors import DocumentNotSaved, NotTheMaster

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from google.protobuf.message import Message
 
-from tandemmq.common import group_attributes, topic_attributes
+from tandemmq.common.attributes import group_attributes, topic_attributes
 from tandemmq.metadata.transfers import BrokenTransfer, TablePages, TableTransfer
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metasync import validation as valid

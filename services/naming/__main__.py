@@ -7,18 +7,18 @@ from collections.abc import Callable
 from functools import partial
 
 import tandemmq.common.server_packages  # noqa: F401 - first: it says what is missing
-from tandemmq.common.addresses import host_port
-from tandemmq.common.command import run_command
+from tandemmq.common.calling.addresses import host_port
+from tandemmq.common.identity.made_certificate import FoundContext
 from tandemmq.common.log_output import configure_logging, get_log
-from tandemmq.common.made_certificate import FoundContext
 from tandemmq.common.net.remoting.handlers import Handlers
 from tandemmq.common.net.remoting.limits import RemotingLimits
 from tandemmq.common.net.remoting.server import RemotingServer
-from tandemmq.common.node_access import RULES as NODE_RULES
-from tandemmq.common.node_service import NodeServicer
-from tandemmq.common.process import prepare_process
-from tandemmq.common.server import AddressTaken, ServiceHost, run
-from tandemmq.common.shutdown import StopRequest
+from tandemmq.common.processes.command import run_command
+from tandemmq.common.processes.process import prepare_process
+from tandemmq.common.serving.node_access import RULES as NODE_RULES
+from tandemmq.common.serving.node_service import NodeServicer
+from tandemmq.common.serving.server import AddressTaken, ServiceHost, run
+from tandemmq.common.serving.shutdown import StopRequest
 from tandemmq.common.tasks import end_tasks
 from tandemmq.common.timers import LoopTimers
 from tandemmq.naming.asked import Asked, NamingRules, as_properties, code_of

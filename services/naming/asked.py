@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.wire.remoting.codes import NO_CONTROLLER, RequestCode, ResponseCode, not_supported

@@ -6,7 +6,7 @@ The file is RocketMQ's kvConfig.json: ``{"configTable":{"namespace":{"key":"valu
 from pathlib import Path
 from typing import Any
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.files.file_system import LOCAL
 from tandemmq.common.files.replacing import write_atomically

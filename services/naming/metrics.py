@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from prometheus_client.core import Metric
 
-from tandemmq.common.call_metrics import CallMetrics
+from tandemmq.common.metrics.call_metrics import CallMetrics
 from tandemmq.common.net.remoting.limits import RemotingCounts
 from tandemmq.common.wire.remoting.registration import BrokerIdentity
 from tandemmq.naming.routes import RouteTable

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tandemmq.common import default_ports
-from tandemmq.common.server_settings import ServerSettings
-from tandemmq.common.settings import setting
-from tandemmq.common.settings_profiles import Profiles, load_profiled
+from tandemmq.common.settings import default_ports
+from tandemmq.common.settings.server_settings import ServerSettings
+from tandemmq.common.settings.settings import setting
+from tandemmq.common.settings.settings_profiles import Profiles, load_profiled
 
 
 @dataclass(frozen=True, kw_only=True)

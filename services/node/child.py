@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tandemmq.common.child_process import ending_with_us
+from tandemmq.common.processes.child_process import ending_with_us
 
 _LINE_MAX = 64 << 10
 """Longer lines are cut into pieces."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tandemmq.common.server_settings import ServerSettings
-from tandemmq.common.service_settings import SERVICE_SETTINGS
-from tandemmq.common.settings import unknown_setting
+from tandemmq.common.settings.server_settings import ServerSettings
+from tandemmq.common.settings.service_settings import SERVICE_SETTINGS
+from tandemmq.common.settings.settings import unknown_setting
 from tandemmq.node.errors import BadPlan
 from tandemmq.node.ports import HOST, AdminPorts, NamesPorts, Ports, dialled
 

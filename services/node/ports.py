@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from tandemmq.common import default_ports
+from tandemmq.common.settings import default_ports
 from tandemmq.node.errors import BadPlan, PortTaken
 
 HOST = "127.0.0.1"

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tandemmq.common.child_process import how_it_ended
+from tandemmq.common.processes.child_process import how_it_ended
 from tandemmq.node.child import NOTHING_SAID, Child, spoken
 from tandemmq.node.errors import GivenUp, NotStarted, RefusedSettings
 from tandemmq.node.plan import NodePlan, ServicePlan

@@ -8,18 +8,18 @@ import sys
 from collections.abc import Callable
 
 import tandemmq.common.server_packages  # noqa: F401 - first: it says what is missing
-from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging, get_log
-from tandemmq.common.node_access import RULES as NODE_RULES
-from tandemmq.common.node_service import NodeServicer
-from tandemmq.common.process import prepare_process
-from tandemmq.common.server import ServiceHost, run
-from tandemmq.common.shutdown import StopRequest
+from tandemmq.common.processes.command import run_command
+from tandemmq.common.processes.process import prepare_process
+from tandemmq.common.serving.node_access import RULES as NODE_RULES
+from tandemmq.common.serving.node_service import NodeServicer
+from tandemmq.common.serving.server import ServiceHost, run
+from tandemmq.common.serving.shutdown import StopRequest
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server
 from tandemmq.replication.v1.healing_pb2_grpc import add_HealingServicer_to_server
 from tandemmq.replication.v1.replication_pb2_grpc import add_ReplicationServicer_to_server
 from tandemmq.replicator.access import HEALING_RULES, RULES
-from tandemmq.replicator.healing_service import HealingService
+from tandemmq.replicator.healing.healing_service import HealingService
 from tandemmq.replicator.metrics import ReplicatorMetrics
 from tandemmq.replicator.node import ReplicatorNode
 from tandemmq.replicator.service import ReplicationService

@@ -2,7 +2,7 @@
 
 import grpc
 
-from tandemmq.common.client_channel import Dialer
+from tandemmq.common.calling.client_channel import Dialer
 from tandemmq.common.grpc_transport import Limits
 from tandemmq.replicator.settings import ReplicatorSettings
 

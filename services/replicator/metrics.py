@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from prometheus_client.core import Metric
 
-from tandemmq.common.service_metrics import ServiceMetrics
-from tandemmq.replicator.slave_connection import FollowerCounters
-from tandemmq.replicator.slave_errors import follow_end_reasons
+from tandemmq.common.metrics.service_metrics import ServiceMetrics
+from tandemmq.replicator.slave.slave_connection import FollowerCounters
+from tandemmq.replicator.slave.slave_errors import follow_end_reasons
 
 STATES = ("connecting", "comparing", "following", "refused")
 """States of a slave, as label values."""

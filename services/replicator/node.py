@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from tandemmq.common.backoff import Backoff
+from tandemmq.common.calling.backoff import Backoff
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import get_log
-from tandemmq.common.server import ServiceHost
+from tandemmq.common.serving.server import ServiceHost
 from tandemmq.common.timers import LoopTimers, Timers, time_limit
 from tandemmq.replication.v1.replication_pb2 import FollowerState
 from tandemmq.replicator.channels import replicator_channel, store_channel
 from tandemmq.replicator.errors import raise_for_store
-from tandemmq.replicator.fencing import Fencer
-from tandemmq.replicator.healer import Healer
+from tandemmq.replicator.healing.healer import Healer
 from tandemmq.replicator.log_view import LogView
-from tandemmq.replicator.master import Master
+from tandemmq.replicator.master.master import Master
+from tandemmq.replicator.master.replicas import ProgressTeller
 from tandemmq.replicator.metrics import Now, ReplicatorMetrics, SlaveNow
-from tandemmq.replicator.replicas import ProgressTeller
+from tandemmq.replicator.roles.fencing import Fencer
+from tandemmq.replicator.roles.signpost import Signpost
 from tandemmq.replicator.settings import ReplicatorSettings
-from tandemmq.replicator.signpost import Signpost
-from tandemmq.replicator.slave import MasterFollower
+from tandemmq.replicator.slave.slave import MasterFollower
 from tandemmq.replicator.store_link import StoreLink
 from tandemmq.store.v1.log_repair_pb2_grpc import LogRepairStub
 from tandemmq.store.v1.replica_log_pb2 import (

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import grpc
 
-from tandemmq.common.addresses import check_address, host_port
+from tandemmq.common.calling.addresses import check_address, host_port
 from tandemmq.common.log_output import get_log
 from tandemmq.replication.v1 import replication_pb2 as messages
 from tandemmq.replication.v1.replication_pb2_grpc import ReplicationServicer, ReplicationStub
@@ -18,13 +18,13 @@ from tandemmq.replicator.errors import (
     WrongMaster,
     WrongNodeRole,
 )
-from tandemmq.replicator.listener import Peers, plain_address
-from tandemmq.replicator.log_peer import read_checksums
+from tandemmq.replicator.healing.log_peer import read_checksums
 from tandemmq.replicator.log_view import NoStore
-from tandemmq.replicator.master import Master
+from tandemmq.replicator.master.listener import Peers, plain_address
+from tandemmq.replicator.master.master import Master
+from tandemmq.replicator.master.replicas import SlaveReplica
 from tandemmq.replicator.node import ReplicatorNode
-from tandemmq.replicator.promotion import Promotion
-from tandemmq.replicator.replicas import SlaveReplica
+from tandemmq.replicator.roles.promotion import Promotion
 from tandemmq.store.v1.replica_log_pb2 import BrokerRole, LogIdentity
 
 log = get_log(__name__)

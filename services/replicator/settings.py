@@ -11,11 +11,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tandemmq.common import default_ports
-from tandemmq.common.addresses import check_address, host_port, parse_host_port
-from tandemmq.common.server_settings import ServerSettings
-from tandemmq.common.settings import setting
-from tandemmq.common.settings_profiles import Profiles, load_profiled
+from tandemmq.common.calling.addresses import check_address, host_port, parse_host_port
+from tandemmq.common.settings import default_ports
+from tandemmq.common.settings.server_settings import ServerSettings
+from tandemmq.common.settings.settings import setting
+from tandemmq.common.settings.settings_profiles import Profiles, load_profiled
 from tandemmq.replicator.frames import MAX_BODY_SIZE
 
 _MIB = 1 << 20

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Callable
 
 import grpc
 
-from tandemmq.common.backoff import Backoff
-from tandemmq.common.followed_peer import FollowedPeer
+from tandemmq.common.calling.backoff import Backoff
+from tandemmq.common.calling.followed_peer import FollowedPeer
 from tandemmq.common.grpc_transport import Duplex, duplex
 from tandemmq.common.timers import Timers, first_of
 from tandemmq.replicator.log_view import LogView

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable
 
 import tandemmq.common.server_packages  # noqa: F401 - first: it says what is missing
-from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging, get_log
-from tandemmq.common.node_access import RULES as NODE_RULES
-from tandemmq.common.node_service import NodeServicer
-from tandemmq.common.process import prepare_process
-from tandemmq.common.server import ServiceHost, run
-from tandemmq.common.shutdown import StopRequest
+from tandemmq.common.processes.command import run_command
+from tandemmq.common.processes.process import prepare_process
+from tandemmq.common.serving.node_access import RULES as NODE_RULES
+from tandemmq.common.serving.node_service import NodeServicer
+from tandemmq.common.serving.server import ServiceHost, run
+from tandemmq.common.serving.shutdown import StopRequest
 from tandemmq.delivery.v1.delivery_pb2_grpc import add_DeliveryServicer_to_server
 from tandemmq.delivery.v1.operations_pb2_grpc import add_OperationsServicer_to_server
 from tandemmq.node.v1.node_pb2_grpc import add_NodeServicer_to_server

@@ -4,8 +4,8 @@ import os
 from functools import partial
 from typing import NamedTuple
 
-from tandemmq.common.addresses import host_port
-from tandemmq.common.client_channel import Dialer
+from tandemmq.common.calling.addresses import host_port
+from tandemmq.common.calling.client_channel import Dialer
 from tandemmq.common.wire.remoting.registration import BrokerIdentity
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.broker import Broker, Traffic

@@ -7,15 +7,15 @@ from datetime import date, datetime
 from functools import partial
 from typing import Protocol
 
-from tandemmq.common.addresses import host_port
-from tandemmq.common.client_port_settings import TlsMode
+from tandemmq.common.calling.addresses import host_port
+from tandemmq.common.calling.followed_peer import FollowedPeer
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.followed_peer import FollowedPeer
-from tandemmq.common.guard import CallGuard
+from tandemmq.common.identity.made_certificate import FoundContext
 from tandemmq.common.log_output import get_log
-from tandemmq.common.made_certificate import FoundContext
 from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.server import RemotingServer, TlsContext
+from tandemmq.common.serving.guard import CallGuard
+from tandemmq.common.settings.client_port_settings import TlsMode
 from tandemmq.store.assembly import names_link
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.delivery import Delivery

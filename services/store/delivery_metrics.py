@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client.core import Metric
 
-from tandemmq.common.call_metrics import CallMetrics
-from tandemmq.common.distribution import Distribution
+from tandemmq.common.metrics.call_metrics import CallMetrics
+from tandemmq.common.metrics.distribution import Distribution
 from tandemmq.common.topic_names import RETRY, is_system_group, is_system_topic
 from tandemmq.store.delivery.delays.counts import OUTCOMES, DelayCounts
 from tandemmq.store.delivery.figures.figures import GroupFigures

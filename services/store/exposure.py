@@ -1,7 +1,7 @@
 """Who may reach the store's internal port, on which the log is replicated and masters are made."""
 
-from tandemmq.common.addresses import is_loopback
-from tandemmq.common.settings import Origin, SettingsError
+from tandemmq.common.calling.addresses import is_loopback
+from tandemmq.common.settings.settings import Origin, SettingsError
 
 
 class ExposedInternalPort(SettingsError):

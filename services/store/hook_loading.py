@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
 
 from tandemmq.common.log_output import get_log
-from tandemmq.common.settings_errors import BadSetting
+from tandemmq.common.settings.settings_errors import BadSetting
 from tandemmq.hooks import GROUP, ConsumeHook, SendHook
 from tandemmq.store.broker.hook_calls import HookCalls
 

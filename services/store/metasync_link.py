@@ -10,9 +10,9 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from tandemmq.common.backoff import Backoff
-from tandemmq.common.client_channel import Dialer
-from tandemmq.common.followed_peer import FollowedPeer
+from tandemmq.common.calling.backoff import Backoff
+from tandemmq.common.calling.client_channel import Dialer
+from tandemmq.common.calling.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
 from tandemmq.common.tasks import end_tasks
 from tandemmq.common.timers import LoopTimers, Timers

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from prometheus_client.core import Metric
 
-from tandemmq.common.distribution import Distribution
+from tandemmq.common.metrics.distribution import Distribution
 from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.store.broker.hook_calls import HookCounts
 from tandemmq.store.delivery_metrics import MOST_SERIES, OTHERS, DeliveryMetrics, is_system

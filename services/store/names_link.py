@@ -15,10 +15,10 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from typing import cast
 
-from tandemmq.common import java_json
-from tandemmq.common.backoff import Backoff
+from tandemmq.common.calling.backoff import Backoff
+from tandemmq.common.calling.followed_peer import FollowedPeer
+from tandemmq.common.documents import java_json
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
 from tandemmq.common.net.remoting.client import RemotingClient
 from tandemmq.common.slices import Slices, joined

@@ -12,10 +12,10 @@ from typing import Any
 
 import grpc
 
-from tandemmq.common.backoff import Backoff
-from tandemmq.common.client_channel import Dialer
+from tandemmq.common.calling.backoff import Backoff
+from tandemmq.common.calling.client_channel import Dialer
+from tandemmq.common.calling.followed_peer import FollowedPeer
 from tandemmq.common.errors import TandemError
-from tandemmq.common.followed_peer import FollowedPeer
 from tandemmq.common.log_output import get_log
 from tandemmq.common.slices import Slices, each
 from tandemmq.common.tasks import end_tasks

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tandemmq.common import default_ports
-from tandemmq.common.addresses import check_address
-from tandemmq.common.server_settings import ServerSettings
-from tandemmq.common.settings import setting
+from tandemmq.common.calling.addresses import check_address
+from tandemmq.common.settings import default_ports
+from tandemmq.common.settings.server_settings import ServerSettings
+from tandemmq.common.settings.settings import setting
 
 
 class RemotingMode(StrEnum):

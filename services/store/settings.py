@@ -10,15 +10,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tandemmq.common import default_ports
-from tandemmq.common.addresses import check_address, host_port
-from tandemmq.common.broker_role import BrokerRole
-from tandemmq.common.client_port_settings import ClientPortSettings, TlsMode
-from tandemmq.common.grpc_server import memory_budget
+from tandemmq.common.calling.addresses import check_address, host_port
 from tandemmq.common.net.remoting.limits import RemotingLimits
-from tandemmq.common.server_settings import GrpcTransport
-from tandemmq.common.settings import setting
-from tandemmq.common.settings_profiles import Profiles, load_profiled
+from tandemmq.common.serving.grpc_server import memory_budget
+from tandemmq.common.settings import default_ports
+from tandemmq.common.settings.broker_role import BrokerRole
+from tandemmq.common.settings.client_port_settings import ClientPortSettings, TlsMode
+from tandemmq.common.settings.server_settings import GrpcTransport
+from tandemmq.common.settings.settings import setting
+from tandemmq.common.settings.settings_profiles import Profiles, load_profiled
 from tandemmq.store.broker.group_transfer import ReplicationRules
 from tandemmq.store.broker.postponing import DelayRules
 from tandemmq.store.broker.send import SendRules

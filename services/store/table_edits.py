@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import grpc
 
-from tandemmq.common.client_channel import Dialer
+from tandemmq.common.calling.client_channel import Dialer
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.guard import MASTER_KEY
+from tandemmq.common.serving.guard import MASTER_KEY
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2_grpc
 from tandemmq.store.broker.local_table import LocalTable

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from tandemmq.common.child_process import ending_with_us, how_it_ended
+from tandemmq.common.processes.child_process import ending_with_us, how_it_ended
 from tandemmq.common.server_packages import WHAT_INSTALLS
 from tandemmq.testing.errors import BrokerNotStarted, NameTaken
 

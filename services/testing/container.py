@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tandemmq.common import default_ports
+from tandemmq.common.settings import default_ports
 from tandemmq.testing.broker import HOST, TemporaryBroker
 from tandemmq.testing.errors import BrokerNotStarted
 
@@ -25,7 +25,7 @@ _IN_CONTAINER = {
     "storePathRootDir": "/data/store",
 }
 _ENDING_WITH_US = (
-    "import os, sys; from tandemmq.common.child_process import end_with_parent; "
+    "import os, sys; from tandemmq.common.processes.child_process import end_with_parent; "
     "end_with_parent(); os.execvp(sys.argv[1], sys.argv[1:])"
 )
 """Becomes the command that follows. When we die that gets SIGTERM, and docker hands it on to the container."""

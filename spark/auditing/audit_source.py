@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tandemmq.common.documents.sealed import unseal
 from tandemmq.common.files.record_lock import is_locked
-from tandemmq.common.sealed import unseal
 from tandemmq.spark.auditing.audit_index import find_index_layout, index_paths
 from tandemmq.spark.auditing.audit_queues import UNIT, queues_on_disk
 from tandemmq.spark.errors import BadJobOption, MissingLog

@@ -6,8 +6,8 @@ neither: then all messages are kept.
 
 from pathlib import Path
 
-from tandemmq.common import java_json
-from tandemmq.common.topic_retention import reserve_hours
+from tandemmq.common.attributes.topic_retention import reserve_hours
+from tandemmq.common.documents import java_json
 from tandemmq.spark.errors import UnreadableTopics
 
 _FILES = ("tandem.topics", "config/topics.json", "config/topics.json.bak")

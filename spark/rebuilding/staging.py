@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common.documents.sealed import seal, unseal
 from tandemmq.common.files.file_system import LOCAL, UNSYNCED, FileSystem
 from tandemmq.common.files.replacing import write_atomically
-from tandemmq.common.sealed import seal, unseal
 from tandemmq.spark.errors import StagingMismatch
 
 NAME = "tandem.rebuild"

@@ -92,7 +92,7 @@ def _plainly_started() -> Iterator[None]:
     """PySpark's Popen without its `preexec_fn`.
 
     That one keeps Ctrl-C from Java, which a process group of its own does too. But with it, what libraries have for
-    forks runs in the new process, and grpcio's part can abort there (see common/child_process.py).
+    forks runs in the new process, and grpcio's part can abort there (see common/processes/child_process.py).
     """
     from pyspark import java_gateway
 

@@ -12,7 +12,7 @@ from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from tandemmq.common.child_process import die_with
+from tandemmq.common.processes.child_process import die_with
 from tandemmq.spark.errors import TaskFailed
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tandemmq.client import StoreClient
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.v1 import store_pb2
 from tests.compose import engine

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tandemmq.client import StoreClient
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.testing import BrokerContainer, BrokerNotStarted
 from tests.compose.engine import docker

@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator
 
 from tandemmq.admin.__main__ import serve
-from tandemmq.admin.history import SPAN_SECONDS, CountedPart, HourHistory, SeriesName
+from tandemmq.admin.history.history import SPAN_SECONDS, CountedPart, HourHistory, SeriesName
 from tandemmq.admin.settings import PROFILES, AdminSettings, load_settings
-from tandemmq.common.command import run_command
 from tandemmq.common.log_output import configure_logging
-from tandemmq.common.process import prepare_process
-from tandemmq.common.server import run
+from tandemmq.common.processes.command import run_command
+from tandemmq.common.processes.process import prepare_process
+from tandemmq.common.serving.server import run
 
 TOPICS, GROUPS = 500, 120
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tandemmq.common.tls import trusting_context
+from tandemmq.common.identity.tls import trusting_context
 from tests.admin_process import AdminProcess
 from tests.certificates import Authority
 from tests.console.http_kit import ask, call

@@ -10,7 +10,7 @@ import typer.main
 
 from tandemmq.admin.settings import AdminSettings
 from tandemmq.cli.main import app
-from tandemmq.common.server_settings import ServerSettings
+from tandemmq.common.settings.server_settings import ServerSettings
 from tandemmq.metasync.settings import MetasyncSettings
 from tandemmq.replicator.settings import ReplicatorSettings
 from tandemmq.store.settings import StoreSettings

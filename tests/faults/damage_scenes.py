@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandemmq.common.broker_role import BrokerRole
-from tandemmq.common.client_channel import Dialer
+from tandemmq.common.calling.client_channel import Dialer
 from tandemmq.common.files.boot import boot_id
-from tandemmq.common.server_settings import ServerSettings
+from tandemmq.common.settings.broker_role import BrokerRole
+from tandemmq.common.settings.server_settings import ServerSettings
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.standing import NodeRole, Standing, StandingKeeper
 from tandemmq.metasync.tables import TableKind

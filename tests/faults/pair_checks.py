@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tests.faults.pair_load import LogFiles, Told, differs
 
 

@@ -31,14 +31,14 @@ LIVES, SENDS = 12, 25
 STEPS_MS = (1, 999, 1_000, 60_000, 3_600_000, 5 * 3_600_000)
 
 WALL_CLOCK = {
-    "services/admin/actions.py",  # when somebody did something
-    "services/admin/cluster.py",  # ages of what nodes have said
-    "services/admin/collected.py",  # when the nodes were asked; ages of what they said
-    "services/admin/groups.py",  # how old a message is that is next
-    "services/admin/jobs.py",  # when a job began and ended
-    "services/admin/mirror.py",  # when the copy was current
-    "services/admin/postponed.py",  # what was due long ago
-    "services/admin/tail.py",  # messages since now
+    "services/admin/actions/actions.py",  # when somebody did something
+    "services/admin/cluster/cluster.py",  # ages of what nodes have said
+    "services/admin/history/collected.py",  # when the nodes were asked; ages of what they said
+    "services/admin/catalogue/groups.py",  # how old a message is that is next
+    "services/admin/jobs/jobs.py",  # when a job began and ended
+    "services/admin/books/mirror.py",  # when the copy was current
+    "services/admin/messages/postponed.py",  # what was due long ago
+    "services/admin/messages/tail.py",  # messages since now
     "services/cli/demo/ledger.py",  # unique ids
     "services/cli/messaging/special.py",  # whether the time of --at is past
     "services/cli/nouns/group_view.py",  # how old a message is that is next

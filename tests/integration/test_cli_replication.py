@@ -14,7 +14,7 @@ import pytest
 
 from tandemmq.cli.pair.replication import _say_status
 from tandemmq.cli.talk.output import Output
-from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.marks.lock import StoreLock
 from tandemmq.store.log.replica.mastership import Mastership

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.net.remoting.handlers import Handlers
 from tandemmq.common.net.remoting.limits import RemotingLimits
 from tandemmq.common.net.remoting.server import RemotingServer
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.common.timers import LoopTimers
 from tandemmq.common.topic_names import TRACES
 from tandemmq.common.wire.remoting.registration import BrokerIdentity, Registration, RegistrationVersion

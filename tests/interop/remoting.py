@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tandemmq.client import Record, decode_records
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 
 QUERY_MESSAGE, PULL_MESSAGE, GET_ALL_TOPIC_CONFIG = 12, 11, 21
 GET_BROKER_CLUSTER_INFO = 106

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tests.faults.harness import SEED
 from tests.faults.pair import QUICK, Node
 from tests.faults.pair_checks import assert_logs_equal, missing_on

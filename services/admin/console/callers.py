@@ -7,9 +7,9 @@ from aiohttp import web
 from tandemmq.admin.console.sessions import ConsoleSessions, Session
 from tandemmq.common.access.errors import Unauthenticated
 from tandemmq.common.access.principal import Principal
-from tandemmq.common.credentials import authorization
 from tandemmq.common.grpc_transport.aio.identity import peer_name
-from tandemmq.common.guard import CallGuard
+from tandemmq.common.identity.credentials import authorization
+from tandemmq.common.serving.guard import CallGuard
 
 QUIET = "X-Tandem-Refresh"
 """The header of requests that a page makes by itself: they do not keep a session alive."""

@@ -19,7 +19,7 @@
 from typing import ClassVar
 
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.grpc_status import Relayed, status_of
+from tandemmq.common.serving.grpc_status import Relayed, status_of
 
 HTTP_STATUSES = {
     "INVALID_ARGUMENT": 400,

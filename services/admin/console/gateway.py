@@ -35,7 +35,7 @@ from tandemmq.admin.v1.admin_pb2_grpc import AdminServicer, add_AdminServicer_to
 from tandemmq.common.access.errors import AccessRefused, Unauthenticated
 from tandemmq.common.access.principal import Principal
 from tandemmq.common.errors import TandemError
-from tandemmq.common.guard import CallGuard
+from tandemmq.common.serving.guard import CallGuard
 from tandemmq.common.timers import Timers, first_of, time_limit
 
 SERVICE = admin_pb2.DESCRIPTOR.services_by_name["Admin"]

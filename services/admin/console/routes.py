@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from tandemmq.admin.actions import Actions
+from tandemmq.admin.actions.actions import Actions
 from tandemmq.admin.console.callers import Callers, peer
 from tandemmq.admin.console.errors import NoSuchPath, TooLarge, UnreadableRequest, describe
 from tandemmq.admin.console.files import File, Files
@@ -16,8 +16,8 @@ from tandemmq.admin.console.gateway import Gateway
 from tandemmq.admin.console.visits import Visits
 from tandemmq.common.access.errors import TooManyAttempts, Unauthenticated
 from tandemmq.common.errors import TandemError
-from tandemmq.common.grpc_status import status_of
 from tandemmq.common.log_output import get_log
+from tandemmq.common.serving.grpc_status import status_of
 
 log = get_log(__name__)
 

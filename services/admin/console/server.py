@@ -7,7 +7,7 @@ import ssl
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from tandemmq.admin.actions import Actions
+from tandemmq.admin.actions.actions import Actions
 from tandemmq.admin.console.callers import Callers
 from tandemmq.admin.console.errors import ConsolePortTaken
 from tandemmq.admin.console.gateway import Gateway
@@ -15,10 +15,10 @@ from tandemmq.admin.console.routes import ConsoleRoutes
 from tandemmq.admin.console.visits import Visits
 from tandemmq.admin.settings import AdminSettings
 from tandemmq.admin.v1.admin_pb2_grpc import AdminServicer
-from tandemmq.common.guard import CallGuard
+from tandemmq.common.identity.tls import tls_context
 from tandemmq.common.log_output import get_log
+from tandemmq.common.serving.guard import CallGuard
 from tandemmq.common.timers import Timers
-from tandemmq.common.tls import tls_context
 
 log = get_log(__name__)
 

@@ -324,7 +324,7 @@ def _role(role: "AccessRole") -> dict[str, Any]:
 def _new_secret(file: Path | None, generate: bool) -> str:
     """From where the options say, or from the keyboard. Raises CommandFailed, UnreadableSecret."""
     from tandemmq.common.access.scrypt import generate as generated
-    from tandemmq.common.credentials import read_secret
+    from tandemmq.common.identity.credentials import read_secret
 
     if file is not None and generate:
         raise typer.BadParameter("either --secret-file or --generate", param_hint="--secret-file")

@@ -230,7 +230,7 @@ def _told(
         if metrics_port is None:
             yield show
             return
-        from tandemmq.common.metrics_endpoint import MetricsEndpoint
+        from tandemmq.common.metrics.metrics_endpoint import MetricsEndpoint
         from tandemmq.spark.rebuilding.rebuild_metrics import RebuildMetrics
 
         metrics = RebuildMetrics(store)

@@ -16,7 +16,7 @@ from tandemmq.cli.talk.failures import INTERRUPTED, WrongUsage
 from tandemmq.cli.talk.moments import FORMS, BadMoment, parse_moment
 from tandemmq.cli.talk.options import DEFAULT_ADDRESS, Address, Json, Topic, WithBody
 from tandemmq.cli.talk.output import Output
-from tandemmq.common.backoff import Backoff
+from tandemmq.common.calling.backoff import Backoff
 from tandemmq.common.counted import counted
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tandemmq.common import default_ports
+from tandemmq.common.settings import default_ports
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tandemmq.cli.nouns import retry_waits
-from tandemmq.common import group_attributes as attributes
+from tandemmq.common.attributes import group_attributes as attributes
 from tandemmq.common.counted import counted
 
 if TYPE_CHECKING:

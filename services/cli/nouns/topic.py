@@ -24,7 +24,7 @@ from tandemmq.cli.nouns.lone_store import operations_at, or_store
 from tandemmq.cli.talk.moments import show_moment
 from tandemmq.cli.talk.options import Json
 from tandemmq.cli.talk.output import Output
-from tandemmq.common.topic_retention import RESERVE_TIME, reserve_hours
+from tandemmq.common.attributes.topic_retention import RESERVE_TIME, reserve_hours
 
 if TYPE_CHECKING:
     from tandemmq.admin.v1.admin_pb2 import PutTopicResponse

@@ -12,7 +12,7 @@ from tandemmq.cli.talk.failures import FAILED
 from tandemmq.cli.talk.moments import show_bytes, show_seconds
 from tandemmq.cli.talk.options import DEFAULT_REPLICATOR_ADDRESS, Json, ReplicatorAddress
 from tandemmq.cli.talk.output import Output
-from tandemmq.common import default_ports
+from tandemmq.common.settings import default_ports
 
 if TYPE_CHECKING:
     from tandemmq.replication.v1.replication_pb2 import FollowerStatus, ReplicaStatus, StatusResponse

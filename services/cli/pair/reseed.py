@@ -88,7 +88,7 @@ def reseed(
 
 def _read_mastership(data: Path, was_a_master: bool) -> "Mastership":
     """Raises IsMaster; UnusableDirectory where tandem.epoch cannot be read."""
-    from tandemmq.common.broker_role import BrokerRole
+    from tandemmq.common.settings.broker_role import BrokerRole
     from tandemmq.store.log.edges.disk import LocalDisk
     from tandemmq.store.log.replica.mastership import Mastership
 

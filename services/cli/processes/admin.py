@@ -9,7 +9,7 @@ from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
     from tandemmq.admin.settings import AdminSettings
-    from tandemmq.common.server import ServiceHost
+    from tandemmq.common.serving.server import ServiceHost
 
 
 def admin(config: Config = None, data: AdminData = None, overrides: Set = None, as_json: Json = False) -> None:

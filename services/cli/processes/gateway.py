@@ -10,7 +10,7 @@ from tandemmq.cli.talk.options import Config, Json, Set
 from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
-    from tandemmq.common.server import ServiceHost
+    from tandemmq.common.serving.server import ServiceHost
     from tandemmq.gateway.settings import GatewaySettings
 
 Brokers = Annotated[

@@ -8,7 +8,7 @@ from tandemmq.cli.talk.options import Config, Data, Json, Set
 from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
-    from tandemmq.common.server import ServiceHost
+    from tandemmq.common.serving.server import ServiceHost
     from tandemmq.metasync.settings import MetasyncSettings
 
 

@@ -7,7 +7,7 @@ from tandemmq.cli.talk.output import as_document
 
 if TYPE_CHECKING:
     from tandemmq.admin.settings import AdminSettings
-    from tandemmq.common.server import ServiceHost
+    from tandemmq.common.serving.server import ServiceHost
     from tandemmq.metasync.settings import MetasyncSettings
     from tandemmq.naming.settings import NamingSettings
     from tandemmq.replicator.settings import ReplicatorSettings

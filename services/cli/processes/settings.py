@@ -19,8 +19,8 @@ from tandemmq.cli.talk.options import Config, Data, Json, Set
 from tandemmq.cli.talk.output import Output
 
 if TYPE_CHECKING:
-    from tandemmq.common.server_settings import ServerSettings
-    from tandemmq.common.settings import Described
+    from tandemmq.common.settings.server_settings import ServerSettings
+    from tandemmq.common.settings.settings import Described
     from tandemmq.gateway.settings import GatewaySettings
 
 

@@ -29,13 +29,13 @@ from tandemmq.cli.processes.start_settings import (
     read_settings,
 )
 from tandemmq.cli.talk.failures import FAILED, exit_code, from_tandem, report, unexpected
-from tandemmq.common.child_process import end_with_parent
 from tandemmq.common.errors import TandemError
+from tandemmq.common.processes.child_process import end_with_parent
 
 if TYPE_CHECKING:
-    from tandemmq.common.server_settings import ServerSettings
-    from tandemmq.common.shutdown import StopRequest
-    from tandemmq.common.together import TogetherPart
+    from tandemmq.common.processes.together import TogetherPart
+    from tandemmq.common.serving.shutdown import StopRequest
+    from tandemmq.common.settings.server_settings import ServerSettings
 
 BETWEEN = "+"
 
@@ -84,11 +84,11 @@ def _parts(words: list[str]) -> Iterator[tuple[str, "ServerSettings"]]:
 
 
 def _run(words: list[str]) -> None:
-    from tandemmq.common.garbage import no_collections
     from tandemmq.common.log_output import configure_logging
-    from tandemmq.common.process import prepare_process
-    from tandemmq.common.server import run
-    from tandemmq.common.together import name_speakers, run_together
+    from tandemmq.common.processes.garbage import no_collections
+    from tandemmq.common.processes.process import prepare_process
+    from tandemmq.common.processes.together import name_speakers, run_together
+    from tandemmq.common.serving.server import run
 
     with no_collections():
         parts = list(_parts(words))
@@ -102,7 +102,7 @@ def _run(words: list[str]) -> None:
 
 def _part(name: str, settings: "ServerSettings") -> "TogetherPart":
     """A service, imported before any of them starts: imports hold up the loop."""
-    from tandemmq.common.together import TogetherPart
+    from tandemmq.common.processes.together import TogetherPart
 
     service = _SERVICES[name]
     life = importlib.import_module(service.module).serve

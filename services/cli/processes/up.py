@@ -16,8 +16,8 @@ from tandemmq.cli.talk.failures import WrongUsage
 from tandemmq.cli.talk.moments import show_seconds
 from tandemmq.cli.talk.options import Config, Json, Set
 from tandemmq.cli.talk.output import Output
-from tandemmq.common import default_ports
-from tandemmq.common.addresses import is_loopback
+from tandemmq.common.calling.addresses import is_loopback
+from tandemmq.common.settings import default_ports
 
 if TYPE_CHECKING:
     from tandemmq.node.plan import NodePlan
@@ -191,7 +191,7 @@ def _plan(
 
 def _admin_may_be_reached(given: dict[str, str], config: Path | None) -> bool:
     """Whether settings say who may do what at the admin, or that everybody may. Raises SettingsError."""
-    from tandemmq.common.server_settings import ServerSettings
+    from tandemmq.common.settings.server_settings import ServerSettings
 
     known = {one.name for one in ServerSettings().describe()}
     settings = ServerSettings.load(config, overrides={name: value for name, value in given.items() if name in known})

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tandemmq.cli.talk.contexts import SECRET_HOSTS, SERVER
 from tandemmq.cli.talk.failures import CallFailed, Failure, WrongUsage
-from tandemmq.common import default_ports
-from tandemmq.common.addresses import host_of
+from tandemmq.common.calling.addresses import host_of
+from tandemmq.common.settings import default_ports
 
 if TYPE_CHECKING:
     import grpc

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from tandemmq.cli.talk.failures import CommandFailed, NotThere
-from tandemmq.common.addresses import host_of
+from tandemmq.common.calling.addresses import host_of
 
 FILE = "TANDEM_CONTEXTS_FILE"
 """Names another file."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from tandemmq.cli.talk.contexts import SERVER
 from tandemmq.cli.talk.failures import CallFailed, Failure
-from tandemmq.common import default_ports
-from tandemmq.common.addresses import is_loopback
+from tandemmq.common.calling.addresses import is_loopback
+from tandemmq.common.settings import default_ports
 
 if TYPE_CHECKING:
     import grpc

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.files.os_errors import cure_of
-from tandemmq.common.grpc_status import STATUSES
+from tandemmq.common.serving.grpc_status import STATUSES
 
 FAILED = 1
 USAGE = 2

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tandemmq.cli.talk.moments import FORMS
-from tandemmq.common import default_ports
+from tandemmq.common.settings import default_ports
 
 DEFAULT_ADDRESS = f"127.0.0.1:{default_ports.STORE}"
 

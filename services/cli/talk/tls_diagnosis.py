@@ -7,7 +7,7 @@ import socket
 import ssl
 from typing import TYPE_CHECKING
 
-from tandemmq.common.tls import trusting_context
+from tandemmq.common.identity.tls import trusting_context
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a header `authorization: Basic base64(user:secret)` says (RFC 7617); `common/credentials.py` makes them."""
+"""What a header `authorization: Basic base64(user:secret)` says (RFC 7617); `identity/credentials.py` makes them."""
 
 import base64
 import binascii

@@ -10,7 +10,7 @@ from tandemmq.common.access.needs import Need
 from tandemmq.common.access.principal import Principal
 from tandemmq.common.access.rules import Rule, Rules, check_complete
 from tandemmq.common.access.throttle import Throttle
-from tandemmq.common.credentials import AUTHORIZATION
+from tandemmq.common.identity.credentials import AUTHORIZATION
 from tandemmq.common.log_output import get_log
 
 log = get_log(__name__)

@@ -25,7 +25,7 @@ from tandemmq.common.access.principal import Principal
 from tandemmq.common.access.scrypt import fits
 from tandemmq.common.access.table import AccessTable
 from tandemmq.common.log_output import get_log
-from tandemmq.common.started_pool import started_pool
+from tandemmq.common.processes.started_pool import started_pool
 from tandemmq.common.timers import LoopTimers, Timers
 
 log = get_log(__name__)

@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Callable
 from enum import Enum
 
-from tandemmq.common import group_attributes
-from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.attributes import group_attributes
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.store.broker.group_transfer import GroupTransfer, PutStatus
 from tandemmq.store.log.edges.offset_waiters import settling
 from tandemmq.store.log.message_store import MessageStore

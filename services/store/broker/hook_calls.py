@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from tandemmq.common.access.throttle import Throttle
-from tandemmq.common.distribution import Distribution
 from tandemmq.common.errors import Kind
+from tandemmq.common.metrics.distribution import Distribution
 from tandemmq.hooks import ConsumeHook, HookContext, SendHook
 from tandemmq.store.broker.errors import BrokerError
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.files.replacing import make_dirs, write_atomically
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.entry_texts import EntryTexts

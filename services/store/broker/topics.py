@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from tandemmq.common.topic_retention import reserve_hours
+from tandemmq.common.attributes.topic_retention import reserve_hours
 from tandemmq.store.broker.local_table import LocalTable, TableForm
 from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Generic
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
+from tandemmq.common.documents.sealed import seal_with, sealed_text, unseal
 from tandemmq.common.files.replacing import write_atomically
 from tandemmq.common.log_output import get_log
-from tandemmq.common.sealed import seal_with, sealed_text, unseal
 from tandemmq.store.broker.entry_texts import EntryTexts
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.broker.local_table import Additions, One, TableForm

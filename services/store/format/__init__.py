@@ -62,7 +62,7 @@ Files of RocketMQ::
 
 Files of ours::
 
-    naturals.py        numbers in our own documents, which are JSON with a checksum (common/sealed.py)
+    naturals.py        numbers in our own documents, which are JSON with a checksum (common/documents/sealed.py)
     manifest.py        `tandem.manifest`        staged.py           `tandem.rebuilt`
     audit_result.py    `tandem.audit`           replica_stretch.py  `tandem.replica`
     log_reached.py     `tandem.end`

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tandemmq.common.sealed import seal, unseal
+from tandemmq.common.documents.sealed import seal, unseal
 from tandemmq.store.format.naturals import natural
 
 NAME = "tandem.audit"

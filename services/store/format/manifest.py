@@ -19,7 +19,7 @@ offset. ``index``: name and next entry number of each file.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tandemmq.common.sealed import seal, unseal
+from tandemmq.common.documents.sealed import seal, unseal
 from tandemmq.store.format.checkpoint import Checkpoint
 from tandemmq.store.format.naturals import natural, queue_bounds
 from tandemmq.store.format.staged import StagedManifest

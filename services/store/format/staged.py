@@ -16,7 +16,7 @@ first and next queue offset; ``index``: name and next entry number of each file,
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandemmq.common.sealed import seal, unseal
+from tandemmq.common.documents.sealed import seal, unseal
 from tandemmq.store.format.errors import FormatError
 from tandemmq.store.format.naturals import natural, queue_bounds
 

@@ -10,8 +10,8 @@ from typing import Protocol
 
 import grpc
 
-from tandemmq.common.distribution import Distribution
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
+from tandemmq.common.metrics.distribution import Distribution
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
 

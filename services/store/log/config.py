@@ -8,7 +8,7 @@ environment, and makes a `StoreConfig`; tests make one by hand, with small sizes
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tandemmq.common.settings import setting
+from tandemmq.common.settings.settings import setting
 from tandemmq.store.format.unit import DELAY_LEVELS_MS
 
 SYNC_FLUSH = "SYNC_FLUSH"

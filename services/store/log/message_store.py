@@ -8,9 +8,9 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.files.boot import boot_id
 from tandemmq.common.files.replacing import make_dirs
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.common.timers import LoopTimers, Timers
 from tandemmq.store.format.batch import BatchWriter
 from tandemmq.store.format.record import Message

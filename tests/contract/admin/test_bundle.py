@@ -13,7 +13,7 @@ import pytest
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
 from tandemmq.common.access.scrypt import GENERATED, hash_secret
-from tandemmq.common.credentials import authorization
+from tandemmq.common.identity.credentials import authorization
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
 from tests.admin_process import AdminProcess, lone_node, running

@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 import pytest
 
-from tandemmq.admin.reading import MOST_READ
+from tandemmq.admin.messages.reading import MOST_READ
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.client import Outgoing
 from tandemmq.metadata.v1 import metadata_pb2

@@ -7,7 +7,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from tandemmq.admin.brokers import KEPT_SECONDS
+from tandemmq.admin.cluster.brokers import KEPT_SECONDS
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tandemmq.client import Record, decode_records
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tests.contract.remoting.classic_client import Answer, document
 

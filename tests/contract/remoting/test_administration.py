@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.store.fronts.remoting.unserved import REASONS
 from tests.contract.remoting.classic_client import Answer, ClassicClient

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tandemmq.client import Record, decode_records
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.wire.remoting import java_objects
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import ONE_WAY, RESPONSE, Command

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tandemmq.common.guard import CallGuard
+from tandemmq.common.serving.guard import CallGuard
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import ONE_WAY
 from tandemmq.store.assembly import make_broker, make_delivery, open_tables

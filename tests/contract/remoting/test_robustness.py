@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.tls import trusting_context
+from tandemmq.common.identity.tls import trusting_context
 from tandemmq.common.wire.remoting.codec import encode
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command

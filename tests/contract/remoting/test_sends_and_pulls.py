@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tandemmq.client import Consumer
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.frames import Serialization
 from tandemmq.common.wire.remoting.versions import V4_9_7

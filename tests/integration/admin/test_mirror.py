@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.admin import mirror as module
-from tandemmq.admin.mirror import Mirror
-from tandemmq.admin.nodes import Nodes
+from tandemmq.admin.books import mirror as module
+from tandemmq.admin.books.mirror import Mirror
+from tandemmq.admin.cluster.nodes import Nodes
 from tandemmq.admin.settings import AdminSettings
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tests.metasync_process import MetasyncProcess

@@ -14,7 +14,7 @@ import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from tandemmq.common.grpc_transport import Channel, Duplex, Limits, channel, duplex
-from tandemmq.common.tls import trusting_context
+from tandemmq.common.identity.tls import trusting_context
 from tests.faults.pair_process import free_port
 from tests.grpc_probe import Probe, add_probe, make_server, server_tls
 from tests.integration.grpc_transport.conftest import Certificates

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from tandemmq.common.tls import trusting_context
+from tandemmq.common.identity.tls import trusting_context
 from tests.grpc_probe import DRIP_SIZE, Probe, add_probe, make_server, server_tls
 from tests.integration.grpc_transport.conftest import Certificates
 from tests.integration.grpc_transport.hosting import add_own, channel_to, everything, failure, sending, until, within

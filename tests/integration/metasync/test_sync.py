@@ -13,7 +13,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from tandemmq.common.java_json import loads
+from tandemmq.common.documents.java_json import loads
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tests.contract.refusals import statuses
 from tests.faults.proxy import Proxy

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.client_channel import Dialer
-from tandemmq.common.java_json import loads
-from tandemmq.common.server_settings import ServerSettings
+from tandemmq.common.calling.client_channel import Dialer
+from tandemmq.common.documents.java_json import loads
+from tandemmq.common.settings.server_settings import ServerSettings
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.metasync_link import MetasyncLink

@@ -10,8 +10,8 @@ from typing import Any
 import grpc
 import pytest
 
-from tandemmq.common.client_channel import Dialer
-from tandemmq.common.server_settings import ServerSettings
+from tandemmq.common.calling.client_channel import Dialer
+from tandemmq.common.settings.server_settings import ServerSettings
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable

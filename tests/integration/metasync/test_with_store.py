@@ -7,7 +7,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from tandemmq.common.java_json import loads
+from tandemmq.common.documents.java_json import loads
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.v1 import replica_log_pb2 as log_pb
 from tandemmq.store.v1 import store_pb2

@@ -10,12 +10,12 @@ from typing import cast
 
 import pytest
 
+from tandemmq.common.identity.tls import trusting_context
 from tandemmq.common.net.remoting.client import RemotingClient
 from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.errors import PeerGone, PeerSilent, TooMuchAsked
 from tandemmq.common.net.remoting.handlers import Handlers
 from tandemmq.common.net.remoting.limits import RemotingLimits
-from tandemmq.common.tls import trusting_context
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.command import ONE_WAY, Command
 from tandemmq.common.wire.remoting.errors import NotEncodable

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tandemmq.replicator import join, slave
+from tandemmq.replicator.slave import join, slave
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from tandemmq.replicator.frames import encode_report
 from tandemmq.replicator.log_view import LogView
-from tandemmq.replicator.master import Master
+from tandemmq.replicator.master.master import Master
 from tandemmq.replicator.metrics import Now, ReplicatorMetrics
 from tandemmq.replicator.settings import ReplicatorSettings
 from tandemmq.store.v1.replica_log_pb2 import SYNC_MASTER, LogIdentity, LogProgress, ReplicaGroup

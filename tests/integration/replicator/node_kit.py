@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from tandemmq.common.server import ServiceHost
+from tandemmq.common.serving.server import ServiceHost
 from tandemmq.replication.v1.replication_pb2 import (
     FollowRequest,
     PromoteRequest,

@@ -17,7 +17,7 @@ from tandemmq.replication.v1.replication_pb2 import JoinRequest, JoinResponse
 from tandemmq.replicator.frames import encode_header
 from tandemmq.replicator.log_view import LogView
 from tandemmq.replicator.settings import ReplicatorSettings
-from tandemmq.replicator.slave import MasterFollower
+from tandemmq.replicator.slave.slave import MasterFollower
 from tandemmq.store.v1 import replica_log_pb2_grpc
 from tandemmq.store.v1.replica_log_pb2 import (
     BrokerRole,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.replicator.listener import CannotListen
-from tandemmq.replicator.log_files import OpenLogFiles
+from tandemmq.replicator.master.listener import CannotListen
+from tandemmq.replicator.master.log_files import OpenLogFiles
 from tests.integration.replicator.master_kit import FILE_SIZE, LogDirectory, noise, running, slave, until
 
 QUICK = {"ha_send_heartbeat_interval": 150, "ha_housekeeping_interval": 600}

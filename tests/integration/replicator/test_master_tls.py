@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tandemmq.common.tls import UnreadableCertificate, trusting_context
+from tandemmq.common.identity.tls import UnreadableCertificate, trusting_context
 from tandemmq.replication.v1.replication_pb2 import PromoteRequest
-from tandemmq.replicator.master import NoCertificate
-from tandemmq.replicator.promotion import Promotion
+from tandemmq.replicator.master.master import NoCertificate
+from tandemmq.replicator.roles.promotion import Promotion
 from tandemmq.store.v1.replica_log_pb2 import SYNC_MASTER
 from tests.integration.replicator.master_kit import LogDirectory, Running, Slave, noise, running, slave, until
 from tests.integration.replicator.node_kit import pair

@@ -12,7 +12,7 @@ from tandemmq.replication.v1 import replication_pb2_grpc
 from tandemmq.replication.v1.replication_pb2 import FollowerState, JoinResponse
 from tandemmq.replicator.frames import encode_header
 from tandemmq.replicator.settings import SlaveAck
-from tandemmq.replicator.staging import RING_SIZE
+from tandemmq.replicator.slave.staging import RING_SIZE
 from tandemmq.store.v1.replica_log_pb2 import BrokerRole, LogIdentity, LogProgress
 from tests.faults.pair_process import free_port
 from tests.integration.replicator.slave_kit import FILE_SIZE, JoinServicer, Scene, scene, until
@@ -145,7 +145,7 @@ async def test_after_stop_not_a_byte_reaches_the_store(tmp_path: Path) -> None:
 async def test_a_store_that_hangs_does_not_hold_up_the_stop_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tandemmq.replicator.slave_store.StoreStream.close.__defaults__", (0.2,))
+    monkeypatch.setattr("tandemmq.replicator.slave.slave_store.StoreStream.close.__defaults__", (0.2,))
     async with scene(tmp_path, LOG[:1]) as it:
         slave = await it.master.connection()
         await until(lambda: bool(it.store.messages))

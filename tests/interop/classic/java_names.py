@@ -9,7 +9,7 @@ import pytest
 from bench.model import Unavailable
 from bench.peers.rocketmq_broker import class_path
 from bench.process import ServerProcess, free_port
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tests.faults.pair_process import until
 from tests.interop.remoting import Remoting
 from tests.names_process import GET_ROUTE, TOPIC_NOT_EXIST

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tests.contract.store_process import StoreProcess
 from tests.faults.pair_process import free_port
 from tests.interop.remoting import Remoting

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import grpc
 
-from tandemmq.common.group_attributes import KEEP_UNCONSUMED
+from tandemmq.common.attributes.group_attributes import KEEP_UNCONSUMED
 from tandemmq.delivery.v1.operations_pb2 import CreateGroupRequest
 from tandemmq.delivery.v1.operations_pb2_grpc import OperationsStub
 from tandemmq.metadata.v1.metadata_pb2 import SubscriptionGroupConfig

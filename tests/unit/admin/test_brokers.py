@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from tandemmq.admin import brokers
-from tandemmq.admin.brokers import Brokers
+from tandemmq.admin.cluster import brokers
+from tandemmq.admin.cluster.brokers import Brokers
+from tandemmq.admin.cluster.nodes import Nodes
 from tandemmq.admin.errors import NotPossible, ServiceAway
-from tandemmq.admin.nodes import Nodes
 from tandemmq.common.timers import LoopTimers
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.replication.v1 import replication_pb2

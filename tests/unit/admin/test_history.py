@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tandemmq.admin import history as module
-from tandemmq.admin.collected import pause_after
 from tandemmq.admin.errors import BadAdminRequest
-from tandemmq.admin.history import CountedPart, HourHistory, SeriesName
-from tandemmq.admin.history_answer import tell_history
-from tandemmq.admin.history_readings import read_history
-from tandemmq.admin.send_latency import SendLatency, SendTimesKeeper
+from tandemmq.admin.history import history as module
+from tandemmq.admin.history.collected import pause_after
+from tandemmq.admin.history.history import CountedPart, HourHistory, SeriesName
+from tandemmq.admin.history.history_answer import tell_history
+from tandemmq.admin.history.history_readings import read_history
+from tandemmq.admin.history.send_latency import SendLatency, SendTimesKeeper
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.cli.nouns.figures import sparkline
 from tandemmq.common.slices import Slices

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from google.protobuf.json_format import MessageToJson
 
-from tandemmq.admin.job_files import JobFiles
+from tandemmq.admin.jobs.job_files import JobFiles
 from tandemmq.admin.v1 import admin_pb2
-from tandemmq.common.sealed import seal
+from tandemmq.common.documents.sealed import seal
 
 JOB = admin_pb2.Job(
     id="20260101-000000-abcdef", kind=admin_pb2.AUDIT, node="one", started_ms=7, report_json='{"faults": 0}'

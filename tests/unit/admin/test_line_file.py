@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tandemmq.admin.line_file import LineFile
+from tandemmq.admin.actions.line_file import LineFile
 from tandemmq.common.files.file_system import LocalFileSystem
 
 

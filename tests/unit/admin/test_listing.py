@@ -2,9 +2,9 @@
 
 import pytest
 
+from tandemmq.admin.catalogue.listing import Page, checked_limit, matcher, page_of
+from tandemmq.admin.catalogue.topic_kinds import topic_kind
 from tandemmq.admin.errors import BadAdminRequest
-from tandemmq.admin.listing import Page, checked_limit, matcher, page_of
-from tandemmq.admin.topic_kinds import topic_kind
 from tandemmq.admin.v1 import admin_pb2
 
 NAMES = ["b", "a", "d", "c"]

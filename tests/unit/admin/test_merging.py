@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tandemmq.admin.catalogue.merging import check_put, merged
 from tandemmq.admin.errors import BadAdminRequest
-from tandemmq.admin.merging import check_put, merged
 from tandemmq.admin.v1.admin_pb2 import PutTopicRequest
 from tandemmq.metadata.v1.metadata_pb2 import MULTI_TAG, SubscriptionGroupConfig, TopicConfig
 

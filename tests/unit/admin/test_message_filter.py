@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandemmq.admin import message_filter
 from tandemmq.admin.errors import BadAdminRequest
-from tandemmq.admin.message_filter import LONGEST, MessageFilter
+from tandemmq.admin.messages import message_filter
+from tandemmq.admin.messages.message_filter import LONGEST, MessageFilter
 from tandemmq.store.v1 import message_pb2
 
 ORDER = {

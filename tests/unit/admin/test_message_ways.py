@@ -6,9 +6,9 @@ from typing import cast
 import pytest
 
 from tandemmq.admin.errors import CallRefused, NotFound
-from tandemmq.admin.message_ways import MessageWays
-from tandemmq.admin.messages import Messages
-from tandemmq.admin.reading import ask_all
+from tandemmq.admin.messages.message_ways import MessageWays
+from tandemmq.admin.messages.messages import Messages
+from tandemmq.admin.messages.reading import ask_all
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.store.v1 import message_pb2
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tandemmq.admin.bundle import is_secret
-from tandemmq.admin.metrics_pages import NoPage, metrics_address
+from tandemmq.admin.bundle.bundle import is_secret
+from tandemmq.admin.bundle.metrics_pages import NoPage, metrics_address
 
 
 @pytest.mark.parametrize(

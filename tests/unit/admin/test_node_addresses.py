@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.admin.node_addresses import BadNodes, NodeAddresses, check_nodes, parse_nodes
+from tandemmq.admin.cluster.node_addresses import BadNodes, NodeAddresses, check_nodes, parse_nodes
 from tandemmq.admin.settings import AdminSettings
-from tandemmq.common.settings import BadSetting
+from tandemmq.common.settings.settings import BadSetting
 
 
 @pytest.mark.parametrize(

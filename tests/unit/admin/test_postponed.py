@@ -5,9 +5,9 @@ import time
 from collections.abc import Awaitable
 from typing import Any, cast
 
+from tandemmq.admin.cluster.nodes import KnownNode
 from tandemmq.admin.errors import CallRefused
-from tandemmq.admin.nodes import KnownNode
-from tandemmq.admin.postponed import with_postponed
+from tandemmq.admin.messages.postponed import with_postponed
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.common.topic_names import SCHEDULE_TOPIC
 from tandemmq.store.format import properties as names

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tandemmq.admin.problems import add_problems
+from tandemmq.admin.cluster.problems import add_problems
 from tandemmq.admin.v1 import admin_pb2 as pb
 from tandemmq.replication.v1 import replication_pb2
 from tandemmq.store.v1 import replica_log_pb2, store_pb2

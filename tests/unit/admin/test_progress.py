@@ -2,8 +2,8 @@
 
 import pytest
 
-from tandemmq.admin.progress import lag_in, lag_of, position
-from tandemmq.admin.queue_ends import QueueEnds
+from tandemmq.admin.books.queue_ends import QueueEnds
+from tandemmq.admin.consuming.progress import lag_in, lag_of, position
 from tandemmq.store.v1 import store_pb2
 
 

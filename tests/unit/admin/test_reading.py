@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from tandemmq.admin import reading
+from tandemmq.admin.cluster.nodes import KnownNode
 from tandemmq.admin.errors import CallRefused, ServiceAway
-from tandemmq.admin.message_filter import MessageFilter
-from tandemmq.admin.nodes import KnownNode
-from tandemmq.admin.reading import (
+from tandemmq.admin.messages import reading
+from tandemmq.admin.messages.message_filter import MessageFilter
+from tandemmq.admin.messages.reading import (
     QueueSpan,
     Sieve,
     gather_page,

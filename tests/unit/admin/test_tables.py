@@ -1,6 +1,6 @@
 """Tables put together from pages."""
 
-from tandemmq.admin.tables import Tables, watched_pages
+from tandemmq.admin.books.tables import Tables, watched_pages
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 
 

@@ -176,7 +176,7 @@ async def test_who_does_not_wait_is_answered_at_once(tmp_path: Path) -> None:
 
 
 async def test_the_role_may_change_while_the_store_runs(tmp_path: Path) -> None:
-    from tandemmq.common.broker_role import BrokerRole
+    from tandemmq.common.settings.broker_role import BrokerRole
 
     store = opened(tmp_path, "SLAVE")
     acks = Acknowledgement(store, Transfer(min_in_sync=2))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandemmq.common import java_json, sealed
+from tandemmq.common.documents import java_json, sealed
 from tandemmq.store.broker.topics import LocalTopicTable, TopicConfig
 from tandemmq.store.broker.watched_topics import WatchedTopicTable
 from tandemmq.store.log.edges.disk import LocalDisk

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable
 from tandemmq.store.broker.topics import LocalTopicTable, TopicConfig
 from tandemmq.store.log.edges.disk import LocalDisk

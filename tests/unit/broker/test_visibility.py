@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.store.broker.errors import MessageNotFound
 from tandemmq.store.broker.pulled import PullStatus, Wanted
 from tandemmq.store.broker.reading import readable_log_end

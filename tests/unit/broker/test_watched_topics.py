@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.java_json import loads
+from tandemmq.common.documents.java_json import loads
 from tandemmq.metadata.transfers import BrokenTransfer, TablePages
 from tandemmq.metadata.v1 import metadata_pb2 as pb
 from tandemmq.store.broker.errors import TableNotSaved, UnreadableTable

@@ -1,6 +1,6 @@
 """The pauses between attempts."""
 
-from tandemmq.common.backoff import Backoff
+from tandemmq.common.calling.backoff import Backoff
 
 
 def test_pauses_double_and_chance_takes_at_most_half() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.client_channel import child_environment
-from tandemmq.common.credentials import BadUserName, UnreadableSecret, authorization, read_secret
-from tandemmq.common.file_credentials import FileCredentials
-from tandemmq.common.server_settings import ServerSettings
-from tandemmq.common.settings import BadSetting
+from tandemmq.common.calling.client_channel import child_environment
+from tandemmq.common.identity.credentials import BadUserName, UnreadableSecret, authorization, read_secret
+from tandemmq.common.identity.file_credentials import FileCredentials
+from tandemmq.common.settings.server_settings import ServerSettings
+from tandemmq.common.settings.settings import BadSetting
 
 
 def said(metadata: tuple[tuple[str, str], ...]) -> str:

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import pytest
 
-from tandemmq.common.backoff import Backoff
+from tandemmq.common.calling.backoff import Backoff
+from tandemmq.common.calling.followed_peer import FollowedPeer
 from tandemmq.common.errors import TandemError
-from tandemmq.common.followed_peer import FollowedPeer
 
 Attempt = Callable[[FollowedPeer], AsyncGenerator[None, None]]
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tandemmq.common.garbage import ShortCollections, no_collections
+from tandemmq.common.processes.garbage import ShortCollections, no_collections
 from tandemmq.common.timers import Timers
 from tests.manual_timers import ManualTimers
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.server import ServiceHost
-from tandemmq.common.server_settings import GrpcTransport, ServerSettings
+from tandemmq.common.serving.server import ServiceHost
+from tandemmq.common.settings.server_settings import GrpcTransport, ServerSettings
 from tests.certificates import Authority
 
 _TLS = ("TANDEM_TLS_SERVER_CERT_PATH", "TANDEM_TLS_SERVER_KEY_PATH")

@@ -10,8 +10,8 @@ import pytest
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.log_output import configure_logging, get_log
-from tandemmq.common.process import keep_freed_memory, raise_open_files_limit
-from tandemmq.common.server_settings import LogFormat, LogLevel
+from tandemmq.common.processes.process import keep_freed_memory, raise_open_files_limit
+from tandemmq.common.settings.server_settings import LogFormat, LogLevel
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.grpc_server import memory_budget
-from tandemmq.common.memory import machine_memory, usable_memory
-from tandemmq.common.server_settings import ServerSettings
+from tandemmq.common.processes.memory import machine_memory, usable_memory
+from tandemmq.common.serving.grpc_server import memory_budget
+from tandemmq.common.settings.server_settings import ServerSettings
 
 GIB = 1 << 30
 

@@ -20,13 +20,13 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client import CollectorRegistry, Counter
 
 from tandemmq.common.errors import Kind, TandemError
-from tandemmq.common.guard import STATUS_KEY
-from tandemmq.common.health import NOT_SERVING, SERVING
-from tandemmq.common.metrics_endpoint import MetricsPortTaken
-from tandemmq.common.server import AddressTaken, ServiceHost
-from tandemmq.common.server_settings import GrpcTransport, ServerSettings
-from tandemmq.common.settings import BadSetting
-from tandemmq.common.tls import UnreadableCertificate
+from tandemmq.common.identity.tls import UnreadableCertificate
+from tandemmq.common.metrics.metrics_endpoint import MetricsPortTaken
+from tandemmq.common.serving.guard import STATUS_KEY
+from tandemmq.common.serving.health import NOT_SERVING, SERVING
+from tandemmq.common.serving.server import AddressTaken, ServiceHost
+from tandemmq.common.settings.server_settings import GrpcTransport, ServerSettings
+from tandemmq.common.settings.settings import BadSetting
 
 SERVICE = "tandemmq.test.Echo"
 
@@ -311,9 +311,9 @@ async def test_unreadable_certificate_names_setting_and_path(tmp_path: Path) -> 
 PROGRAM = """
 import asyncio
 from tandemmq.common.log_output import configure_logging
-from tandemmq.common.process import prepare_process
-from tandemmq.common.server import ServiceHost, run
-from tandemmq.common.server_settings import ServerSettings
+from tandemmq.common.processes.process import prepare_process
+from tandemmq.common.serving.server import ServiceHost, run
+from tandemmq.common.settings.server_settings import ServerSettings
 
 async def main():
     host = ServiceHost(ServerSettings.load())

@@ -4,7 +4,7 @@ from importlib.metadata import version
 
 from prometheus_client import generate_latest
 
-from tandemmq.common.followed_peer import FollowedPeer
+from tandemmq.common.calling.followed_peer import FollowedPeer
 from tandemmq.metasync.metrics import MetasyncMetrics
 from tandemmq.replicator.metrics import ReplicatorMetrics
 from tandemmq.store.metrics import StoreMetrics

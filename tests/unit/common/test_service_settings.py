@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tandemmq.admin.settings import AdminSettings
-from tandemmq.common.server_settings import ServerSettings
-from tandemmq.common.service_settings import SERVICE_SETTINGS, WITHOUT_EFFECT
-from tandemmq.common.settings import UnknownSetting
+from tandemmq.common.settings.server_settings import ServerSettings
+from tandemmq.common.settings.service_settings import SERVICE_SETTINGS, WITHOUT_EFFECT
+from tandemmq.common.settings.settings import UnknownSetting
 from tandemmq.gateway.settings import GatewaySettings
 from tandemmq.metasync.settings import MetasyncSettings
 from tandemmq.naming.settings import NamingSettings
@@ -54,7 +54,7 @@ def test_no_service_calls_without_effect_what_another_one_has() -> None:
 
 @pytest.mark.parametrize("kind", CLASSES.values())
 def test_every_variable_can_be_told_from_its_name(kind: type[ServerSettings]) -> None:
-    from tandemmq.common.settings import variable_of
+    from tandemmq.common.settings.settings import variable_of
 
     assert [one.environment for one in kind().describe()] == [variable_of(one.name) for one in kind().describe()]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tandemmq.common.properties_file import parse_properties
-from tandemmq.common.settings import (
+from tandemmq.common.documents.properties_file import parse_properties
+from tandemmq.common.settings.settings import (
     BadSetting,
     Origin,
     Settings,

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tandemmq.common.started_pool import COMPUTING, NoThreads, start_loop_threads, started_pool
+from tandemmq.common.processes.started_pool import COMPUTING, NoThreads, start_loop_threads, started_pool
 
 
 def test_all_threads_run_before_there_is_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ OF_THEIR_OWN = {
     "services/common/timers.py",  # the timers of a loop are made there
     "services/node/child.py",  # processes, which have no other clock
     "services/node/supervisor.py",  # the same
-    "services/admin/job_process.py",  # the same
+    "services/admin/jobs/job_process.py",  # the same
 }
 """At the edges. They wait by the loop itself."""
 THE_TRANSPORT = "services/common/grpc_transport/"

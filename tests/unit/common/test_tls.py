@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.tls import trusting_context
+from tandemmq.common.identity.tls import trusting_context
 from tests.certificates import Authority, Certificate
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tandemmq.common.errors import TandemError
-from tandemmq.common.shutdown import StopRequest
-from tandemmq.common.together import SpeakerFormatter, TogetherPart, run_together
+from tandemmq.common.processes.together import SpeakerFormatter, TogetherPart, run_together
+from tandemmq.common.serving.shutdown import StopRequest
 
 
 class Diary:
@@ -81,7 +81,7 @@ async def test_one_that_ends_by_itself_ends_all() -> None:
 
 WAITING = """
 import asyncio, os, signal
-from tandemmq.common.together import TogetherPart, run_together
+from tandemmq.common.processes.together import TogetherPart, run_together
 
 async def first(answers, stop):
     answers()
@@ -111,4 +111,4 @@ def test_each_line_of_the_log_says_who_spoke() -> None:
 
     assert shown("tandemmq.replicator.node", "linked") == "replicator\tlinked"
     assert shown("tandemmq.store", "open\nTraceback") == "store\topen\nstore\tTraceback"
-    assert shown("tandemmq.common.server", "listening") == "store\tlistening"
+    assert shown("tandemmq.common.serving.server", "listening") == "store\tlistening"

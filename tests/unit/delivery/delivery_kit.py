@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.store.assembly import make_broker, make_delivery, open_topics
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.send import NewMessage

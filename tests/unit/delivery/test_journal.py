@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.store.delivery.errors import NotDelivering
 from tandemmq.store.delivery.journal.base import Base, SafeBase
 from tandemmq.store.delivery.journal.facts import (

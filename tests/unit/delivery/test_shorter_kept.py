@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tandemmq.common.group_attributes import KEEP_UNCONSUMED
+from tandemmq.common.attributes.group_attributes import KEEP_UNCONSUMED
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.figures.figures import Figures
 from tandemmq.store.delivery.journal.facts import Place

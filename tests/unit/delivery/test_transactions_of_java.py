@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.store.broker.preparing import HALF_TOPIC
 from tandemmq.store.delivery.errors import TransactionEnded
 from tandemmq.store.delivery.journal.facts import Moved

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandemmq.common.sealed import seal
+from tandemmq.common.documents.sealed import seal
 from tandemmq.store.format.audit_result import AuditResult
 
 KNOWN = AuditResult(1_764_000_000_000, 0, 3_646_758, {"rot": 2, "unit-wrong": 1}, {"time-back": 7})

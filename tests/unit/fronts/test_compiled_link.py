@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import strategies as st
 
 from tandemmq.broker.v1 import broker_pb2 as pb
-from tandemmq.common.guard import CallGuard
+from tandemmq.common.serving.guard import CallGuard
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.topics import TopicConfig

@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 from hypothesis import strategies as st
 
-from tandemmq.common.guard import CallGuard
 from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.limits import RemotingCounts, RemotingLimits
+from tandemmq.common.serving.guard import CallGuard
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.settings_errors import BadSetting, UnknownSetting
+from tandemmq.common.settings.settings_errors import BadSetting, UnknownSetting
 from tandemmq.store.broker.group_transfer import ReplicationRules
 from tandemmq.store.broker.postponing import DelayRules
 from tandemmq.store.broker.send import SendRules

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tandemmq.common.settings_errors import SettingsError
+from tandemmq.common.settings.settings_errors import SettingsError
 from tandemmq.gateway.settings import GatewaySettings
 
 

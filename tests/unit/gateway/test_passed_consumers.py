@@ -7,7 +7,7 @@ import pytest
 
 from tandemmq.broker.v1 import broker_pb2
 from tandemmq.common.grpc_transport import HELD
-from tandemmq.common.guard import CallGuard
+from tandemmq.common.serving.guard import CallGuard
 from tandemmq.common.timers import LoopTimers
 from tandemmq.gateway.broker_link import BrokerLink
 from tandemmq.gateway.cluster import BrokerCluster

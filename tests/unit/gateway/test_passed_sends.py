@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import strategies as st
 
 from tandemmq.broker.v1 import broker_pb2
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import HELD
 from tandemmq.common.timers import LoopTimers

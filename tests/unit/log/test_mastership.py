@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import UnusableDirectory, WrongRole
 from tandemmq.store.log.replica.mastership import EpochStart, Mastership

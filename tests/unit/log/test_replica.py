@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import strategies as st
 
-from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.errors import Kind
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.store.format.replica_stretch import decode_mark
 from tandemmq.store.log.errors import CorruptReplica, ForkedLog, NotWritable, WrongRole
 from tandemmq.store.log.replica.replica_mark import NAME, ReplicaMark

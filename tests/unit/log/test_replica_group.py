@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.sealed import seal
+from tandemmq.common.documents.sealed import seal
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import UnusableDirectory
 from tandemmq.store.log.message_store import MessageStore

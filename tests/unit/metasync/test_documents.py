@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tandemmq.common.java_json import dumps_table, loads
+from tandemmq.common.documents.java_json import dumps_table, loads
 from tandemmq.metasync.documents import DirectoryLock, Document
 from tandemmq.metasync.errors import DirectoryInUse, DocumentNotSaved, UnreadableDocument
 

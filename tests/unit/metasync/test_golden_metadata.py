@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tandemmq.common.java_json import dumps_table, loads
+from tandemmq.common.documents.java_json import dumps_table, loads
 from tandemmq.metasync.data_version import DataVersion
 from tandemmq.metasync.keeper import AnyTable
 from tandemmq.metasync.offset_tables import ConsumerOffsetTable, DelayOffsetTable

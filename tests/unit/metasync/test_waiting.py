@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from tandemmq.common.broker_role import BrokerRole
-from tandemmq.common.client_channel import Dialer
+from tandemmq.common.calling.client_channel import Dialer
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.metasync.errors import DocumentNotSaved
 from tandemmq.metasync.keeper import flush_for_ever
 from tandemmq.metasync.puller import TablePuller

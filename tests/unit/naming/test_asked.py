@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.wire.remoting.codes import RequestCode
 from tandemmq.common.wire.remoting.command import Command

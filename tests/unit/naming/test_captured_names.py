@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.wire.remoting import codec
 from tandemmq.common.wire.remoting.codes import RequestCode

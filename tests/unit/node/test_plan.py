@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.common.settings import UnknownSetting
+from tandemmq.common.settings.settings import UnknownSetting
 from tandemmq.node.errors import BadPlan, PortTaken
 from tandemmq.node.plan import START_ORDER, NodePlan, node_directories, plan_node, services_in, with_admin, with_names
 from tandemmq.node.ports import AdminPorts, NamesPorts, Ports, check_free, dialled, is_taken
@@ -148,7 +148,7 @@ def test_a_master_knows_its_slave_for_the_day_when_roles_change() -> None:
 
 
 def test_one_admin_looks_after_all_nodes() -> None:
-    from tandemmq.admin.node_addresses import NodeAddresses
+    from tandemmq.admin.cluster.node_addresses import NodeAddresses
     from tandemmq.admin.settings import AdminSettings
 
     first, second = with_admin(pair(), AdminPorts.from_base(8081), Path("a"), given={"jobsKept": "7"})

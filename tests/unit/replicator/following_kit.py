@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from tandemmq.replicator.following import NOT_SENT, FollowingConnection, FollowRules, MasterLog
 from tandemmq.replicator.frames import encode_header
-from tandemmq.replicator.overlap import LocalLog
+from tandemmq.replicator.slave.following import NOT_SENT, FollowingConnection, FollowRules, MasterLog
+from tandemmq.replicator.slave.overlap import LocalLog
 
 FILE_SIZE = 1 << 20
 

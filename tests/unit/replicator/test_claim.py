@@ -1,7 +1,7 @@
 """What a node that wants to be master is told when it cannot show enough."""
 
-from tandemmq.replicator.claim import Claim
 from tandemmq.replicator.errors import GroupUnknown, OtherSlaveSilent
+from tandemmq.replicator.roles.claim import Claim
 from tandemmq.store.v1.replica_log_pb2 import GroupMember, LogIdentity, ReplicaGroup, RoleState
 
 

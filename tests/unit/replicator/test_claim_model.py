@@ -24,9 +24,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tandemmq.common.broker_role import BrokerRole
-from tandemmq.replicator.claim import Claim
-from tandemmq.replicator.roster import Roster
+from tandemmq.common.settings.broker_role import BrokerRole
+from tandemmq.replicator.master.roster import Roster
+from tandemmq.replicator.roles.claim import Claim
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.errors import WrongRole
 from tandemmq.store.log.replica.mastership import Mastership

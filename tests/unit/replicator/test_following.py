@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandemmq.replicator.following import FollowingConnection, FollowRules
 from tandemmq.replicator.frames import MAX_BODY_SIZE, Body, encode_header
-from tandemmq.replicator.slave_errors import (
+from tandemmq.replicator.slave.following import FollowingConnection, FollowRules
+from tandemmq.replicator.slave.slave_errors import (
     BadStream,
     FollowError,
     LogsDiffer,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tandemmq.replicator.following import FollowRules
+from tandemmq.replicator.slave.following import FollowRules
 from tests.golden import golden_store
 from tests.unit.replicator.following_kit import MemorySlave, cut
 

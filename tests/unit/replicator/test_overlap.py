@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tandemmq.replicator.overlap import read_log
-from tandemmq.replicator.slave_errors import LocalLogUnreadable
+from tandemmq.replicator.slave.overlap import read_log
+from tandemmq.replicator.slave.slave_errors import LocalLogUnreadable
 
 
 def make_files(directory: Path, log: bytes, file_size: int) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tandemmq.admin.brokers import replicator_role
+from tandemmq.admin.cluster.brokers import replicator_role
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.metadata.v1.metadata_pb2 import Role
 from tandemmq.metasync import standing

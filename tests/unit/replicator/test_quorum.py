@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from tandemmq.replicator.quorum import enough_to_know, enough_to_promise
+from tandemmq.replicator.roles.quorum import enough_to_know, enough_to_promise
 
 SIZES = [(members, needed) for members in range(1, 6) for needed in range(1, members + 2)]
 

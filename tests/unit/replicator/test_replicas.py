@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandemmq.replicator.lag import GrowthHistory
-from tandemmq.replicator.replicas import ProgressTeller, ReplicaProgress, ReplicaRules, Replicas
-from tandemmq.replicator.transfer import Transfer, TransferRules
+from tandemmq.replicator.master.lag import GrowthHistory
+from tandemmq.replicator.master.replicas import ProgressTeller, ReplicaProgress, ReplicaRules, Replicas
+from tandemmq.replicator.master.transfer import Transfer, TransferRules
 
 GAP = 1_000
 

@@ -3,7 +3,7 @@
 from prometheus_client import generate_latest
 
 from tandemmq.replicator.metrics import MasterNow, Now, ReplicaNow, ReplicatorMetrics, SlaveNow
-from tandemmq.replicator.slave_connection import FollowerCounters
+from tandemmq.replicator.slave.slave_connection import FollowerCounters
 
 
 def scraped(metrics: ReplicatorMetrics) -> str:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tandemmq.common.settings_errors import BadSetting, SettingsError
+from tandemmq.common.settings.settings_errors import BadSetting, SettingsError
 from tandemmq.replicator.frames import MAX_BODY_SIZE
-from tandemmq.replicator.master import replica_rules, transfer_rules
+from tandemmq.replicator.master.master import replica_rules, transfer_rules
 from tandemmq.replicator.settings import ReplicatorSettings, SlaveAck, load_settings
 
 

@@ -1,6 +1,6 @@
 """Whose acknowledgements count, step by step; `test_claim_model` has what follows from it."""
 
-from tandemmq.replicator.roster import Roster
+from tandemmq.replicator.master.roster import Roster
 
 ADDRESS = "10.0.0.7:8084"
 

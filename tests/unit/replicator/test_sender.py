@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tandemmq.replicator.frames import encode_header
-from tandemmq.replicator.log_files import OpenLogFiles, Unreadable
-from tandemmq.replicator.sender import PlainSender
-from tandemmq.replicator.transfer import Frame
+from tandemmq.replicator.master.log_files import OpenLogFiles, Unreadable
+from tandemmq.replicator.master.sender import PlainSender
+from tandemmq.replicator.master.transfer import Frame
 
 FILE_SIZE = 256 << 10
 

@@ -5,7 +5,7 @@ import pytest
 
 from tandemmq.common.timers import LoopTimers
 from tandemmq.replicator.log_view import LogView
-from tandemmq.replicator.signpost import Signpost, completed, others_of
+from tandemmq.replicator.roles.signpost import Signpost, completed, others_of
 from tandemmq.store.v1.replica_log_pb2 import EpochPromise, GroupMember, ReplicaGroup, RoleState
 
 

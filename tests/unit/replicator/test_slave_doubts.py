@@ -1,7 +1,7 @@
 """What is found in frames may be a changed bit: it counts when it is found again."""
 
-from tandemmq.replicator.slave_doubts import Doubts
-from tandemmq.replicator.slave_errors import BadStream, LogsDiffer, MasterEndsEarlier, WrongOffset
+from tandemmq.replicator.slave.slave_doubts import Doubts
+from tandemmq.replicator.slave.slave_errors import BadStream, LogsDiffer, MasterEndsEarlier, WrongOffset
 
 
 def test_what_is_found_in_frames_counts_when_it_is_found_again_at_the_same_place() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandemmq.replicator.slave_search import FirstFrame, search_begin
+from tandemmq.replicator.slave.slave_search import FirstFrame, search_begin
 
 FILE_SIZE = 1000
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandemmq.replicator.slave_errors import StagingFailed
-from tandemmq.replicator.staging import Ring, StagingFile, remove_leftovers
+from tandemmq.replicator.slave.slave_errors import StagingFailed
+from tandemmq.replicator.slave.staging import Ring, StagingFile, remove_leftovers
 
 
 def test_while_the_store_keeps_up_the_ring_begins_anew() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandemmq.replicator.transfer import (
+from tandemmq.replicator.master.transfer import (
     Ahead,
     BelowMin,
     BeyondSent,

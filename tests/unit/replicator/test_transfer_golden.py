@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tandemmq.replicator.frames import ReportReader, encode_header
-from tandemmq.replicator.transfer import Frame, Transfer, TransferRules
+from tandemmq.replicator.master.transfer import Frame, Transfer, TransferRules
 from tests.golden import golden_store
 
 pytestmark = pytest.mark.golden

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import ssl
 
-from tandemmq.common.addresses import parse_host_port
+from tandemmq.common.calling.addresses import parse_host_port
 from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.errors import PeerGone
 from tandemmq.common.net.remoting.handlers import Handlers

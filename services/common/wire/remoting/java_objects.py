@@ -1,7 +1,7 @@
 """Bodies as fastjson writes them: no blanks, keys of maps that are numbers or objects without quotes.
 
 ``{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:{"maxOffset":3}}}``: RocketMQ's tools read such a map in no
-other form. `common/java_json.py` reads numbers as keys.
+other form. `common/documents/java_json.py` reads numbers as keys.
 """
 
 import json

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tandemmq.common.backoff import Backoff
+from tandemmq.common.calling.backoff import Backoff
 from tandemmq.common.log_output import get_log
 from tandemmq.store.delivery.delays.counts import DelayCounts
 from tandemmq.store.delivery.delays.due_copies import DueCopies, Undeliverable

@@ -6,7 +6,7 @@ says: all that is indexed below Q, up to (time, offset), is done.
 
 import asyncio
 
-from tandemmq.common.backoff import Backoff
+from tandemmq.common.calling.backoff import Backoff
 from tandemmq.common.log_output import get_log
 from tandemmq.store.broker.postponing import TIMER_TOPIC
 from tandemmq.store.delivery.delays.counts import DelayCounts

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.files.replacing import make_dirs, write_atomically
 from tandemmq.common.log_output import get_log
 from tandemmq.store.delivery.journal.facts import Fact, Place

@@ -6,7 +6,7 @@ sent from then on is delivered, whichever queue is asked for first. Retry and de
 later, begin with what they have. The group's attribute `consumeFromWhere` says it otherwise.
 """
 
-from tandemmq.common.group_attributes import CONSUME_FROM, FROM_FIRST, FROM_LAST
+from tandemmq.common.attributes.group_attributes import CONSUME_FROM, FROM_FIRST, FROM_LAST
 from tandemmq.common.topic_names import GROUP_TOPICS
 from tandemmq.store.broker.reading import is_whole
 from tandemmq.store.broker.topics import TopicTable

@@ -3,7 +3,7 @@
 Else messages expire whether they are consumed or not: then they are counted for the group, and passed.
 """
 
-from tandemmq.common.group_attributes import KEEP_UNCONSUMED
+from tandemmq.common.attributes.group_attributes import KEEP_UNCONSUMED
 from tandemmq.store.delivery.ledger.ledger import Ledger
 from tandemmq.store.delivery.ledger.progress import QueueProgress
 from tandemmq.store.delivery.members.groups import GroupTable

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from tandemmq.common.group_attributes import ACK_DURABILITY, PRIORITY_FACTOR
+from tandemmq.common.attributes.group_attributes import ACK_DURABILITY, PRIORITY_FACTOR
 from tandemmq.store.broker.acknowledgement import Durability
 from tandemmq.store.broker.local_table import LocalTable, TableForm
 from tandemmq.store.broker.watched_table import WatchedTable

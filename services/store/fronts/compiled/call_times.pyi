@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tandemmq.common.distribution import Distribution
+from tandemmq.common.metrics.distribution import Distribution
 
 class CompiledCallTimes:
     def __init__(self, find: Callable[[], Distribution]) -> None: ...

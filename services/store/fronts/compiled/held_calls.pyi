@@ -1,6 +1,6 @@
 """What Python sees of held_calls.py."""
 
-from tandemmq.common.call_metrics import CallMetrics
+from tandemmq.common.metrics.call_metrics import CallMetrics
 from tandemmq.store.fronts.held_acknowledgements import HeldAcknowledgement
 from tandemmq.store.fronts.held_receives import HeldReceive
 

@@ -8,8 +8,8 @@ import grpc
 from tandemmq.broker.v1 import broker_pb2, broker_pb2_grpc
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import answering
-from tandemmq.common.guard import CallGuard
 from tandemmq.common.log_output import get_log
+from tandemmq.common.serving.guard import CallGuard
 from tandemmq.store.broker.errors import StoreStarting, StoreStopping
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.fronts.internal.gateway_link import BrokerParts, GatewayLink

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from tandemmq.broker.v1 import broker_pb2
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.timers import Timer, Timers
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.topics import TopicConfig, TopicTable

@@ -14,8 +14,8 @@ from tandemmq.common.access.needs import Need, publish, subscribe
 from tandemmq.common.access.needs import group as use_group
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import Answering
-from tandemmq.common.guard import CallGuard
 from tandemmq.common.log_output import get_log
+from tandemmq.common.serving.guard import CallGuard
 from tandemmq.store.broker.errors import BadRequest
 from tandemmq.store.broker.submission import Receipt
 from tandemmq.store.delivery.delivery import Delivery

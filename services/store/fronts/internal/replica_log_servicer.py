@@ -5,10 +5,10 @@ from typing import Any
 
 import grpc
 
-from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import answering
 from tandemmq.common.log_output import get_log
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.store.broker.errors import StoreStarting
 from tandemmq.store.broker.group_transfer import GroupTransfer
 from tandemmq.store.fronts.internal.replica_link import ReplicaLink, ReplicaReceiver

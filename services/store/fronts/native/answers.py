@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from tandemmq.common.distribution import Distribution
 from tandemmq.common.errors import Kind, TandemError
+from tandemmq.common.metrics.distribution import Distribution
 from tandemmq.common.slices import Slices, each
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.offsets import QueueState, TopicState

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import DirectCall, HeldCall
-from tandemmq.common.guard import as_told
+from tandemmq.common.serving.guard import as_told
 from tandemmq.delivery.v1 import delivery_pb2
 from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.delivery.delivery import Delivery

@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from tandemmq.common import group_attributes, topic_attributes
+from tandemmq.common.attributes import group_attributes, topic_attributes
 from tandemmq.common.topic_names import is_system_group, is_system_topic
 from tandemmq.delivery.v1 import operations_pb2 as pb
 from tandemmq.delivery.v1 import operations_pb2_grpc

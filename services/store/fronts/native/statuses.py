@@ -5,9 +5,9 @@ The gRPC codes are those of all our services. With them go RocketMQ's names of w
 
 from types import MappingProxyType
 
-from tandemmq.common import grpc_status
 from tandemmq.common.errors import Kind
-from tandemmq.common.grpc_status import UNAVAILABLE, StatusTable
+from tandemmq.common.serving import grpc_status
+from tandemmq.common.serving.grpc_status import UNAVAILABLE, StatusTable
 
 _ILLEGAL = "MESSAGE_ILLEGAL"
 _NO_QUEUE = "NO_MATCHED_LOGIC_QUEUE"

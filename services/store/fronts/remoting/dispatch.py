@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CoroutineType
 from typing import Any, Protocol
 
-from tandemmq.common.distribution import Distribution
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport.aio.first_step import Suspended, first_step, takes_stand_ins, without_step
 from tandemmq.common.log_output import get_log
+from tandemmq.common.metrics.distribution import Distribution
 from tandemmq.common.net.remoting.connection import Reads, RemotingConnection
 from tandemmq.common.net.remoting.handlers import OVERLOADED, Handlers
 from tandemmq.common.wire.remoting.codes import ResponseCode

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from tandemmq.common.access.errors import AccessRefused, Unauthenticated
 from tandemmq.common.access.principal import Principal
-from tandemmq.common.guard import CallGuard
+from tandemmq.common.serving.guard import CallGuard
 from tandemmq.common.wire.remoting.command import Body, Command
 from tandemmq.common.wire.remoting.versions import V4_9_3
 from tandemmq.store.fronts.remoting.call import RemotingCall

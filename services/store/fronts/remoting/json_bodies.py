@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tandemmq.common import java_json
+from tandemmq.common.documents import java_json
 from tandemmq.common.wire.remoting.codes import ResponseCode
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 

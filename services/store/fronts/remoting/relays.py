@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from tandemmq.common import java_json
 from tandemmq.common.access.needs import Action, Need
+from tandemmq.common.documents import java_json
 from tandemmq.common.errors import TandemError
 from tandemmq.common.net.remoting.errors import PeerGone, PeerSilent, TooMuchAsked
 from tandemmq.common.wire.remoting import java_objects

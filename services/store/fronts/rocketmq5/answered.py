@@ -11,8 +11,8 @@ import grpc
 from tandemmq.common.access.errors import AccessRefused, PermissionDenied
 from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import CallFailure
-from tandemmq.common.guard import CallGuard
 from tandemmq.common.log_output import get_log
+from tandemmq.common.serving.guard import CallGuard
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.fronts.rocketmq5.call import FrontCall
 from tandemmq.store.fronts.rocketmq5.caller import Context, caller_of

@@ -7,7 +7,7 @@ MD5 takes 1.6 µs for a KiB: of a large body it is made in a thread, which leave
 import hashlib
 import zlib
 
-from tandemmq.common.started_pool import COMPUTING
+from tandemmq.common.processes.started_pool import COMPUTING
 from tandemmq.rocketmq5.v2 import message_pb2, resources_pb2
 from tandemmq.store.fronts.rocketmq5.statuses import ProtocolRefusal
 

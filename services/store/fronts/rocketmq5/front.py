@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from tandemmq.common.guard import CallGuard
+from tandemmq.common.serving.guard import CallGuard
 from tandemmq.rocketmq5.v2 import calls_pb2, telemetry_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.broker.errors import StoreStarting

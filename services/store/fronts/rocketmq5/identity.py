@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tandemmq.common.access.errors import AccessRefused, Unauthenticated
 from tandemmq.common.access.principal import Principal
-from tandemmq.common.guard import CallGuard
+from tandemmq.common.serving.guard import CallGuard
 from tandemmq.store.fronts.rocketmq5.caller import Caller
 
 SCHEME = "MQv2-HMAC-SHA1"

@@ -7,7 +7,7 @@ body that would be larger than that is given as it is stored.
 import zlib
 from typing import Protocol
 
-from tandemmq.common.started_pool import COMPUTING
+from tandemmq.common.processes.started_pool import COMPUTING
 from tandemmq.rocketmq5.v2 import message_pb2
 from tandemmq.store.format import sysflag
 from tandemmq.store.format.record import Record

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tandemmq.broker.v1 import broker_pb2
-from tandemmq.common.distribution import Distribution
 from tandemmq.common.grpc_transport import DirectCall
+from tandemmq.common.metrics.distribution import Distribution
 from tandemmq.store.broker.topics import TopicConfig
 
 Held = tuple[DirectCall, bytes, float]

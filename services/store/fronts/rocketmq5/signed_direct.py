@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from tandemmq.common.access.needs import Need, group, publish, subscribe
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import CallFailure, Direct, DirectCall, HeldCall
-from tandemmq.common.guard import own
+from tandemmq.common.serving.guard import own
 from tandemmq.rocketmq5.v2 import calls_pb2
 from tandemmq.rocketmq5.v2 import resources_pb2 as pb
 from tandemmq.store.fronts.rocketmq5.caller import Caller, caller_of

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
-from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.files.replacing import write_atomically
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.store.format.checkpoint import Checkpoint, CorruptCheckpoint
 from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.replica.confirmed import Confirmed

@@ -8,9 +8,9 @@ newest file is damage of kind ``rot``: that file is there.
 
 from dataclasses import dataclass
 
-from tandemmq.common.broker_role import BrokerRole
 from tandemmq.common.files.boot import boot_id
 from tandemmq.common.files.replacing import make_dirs
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.store.log.config import StoreConfig
 from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.errors import NothingMissing, WrongRole

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tandemmq.common.documents.sealed import seal, unseal
 from tandemmq.common.files.replacing import write_atomically
-from tandemmq.common.sealed import seal, unseal
 from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.recovery.file_problems import FileProblem
 

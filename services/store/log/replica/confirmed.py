@@ -10,7 +10,7 @@ its master sent it, an asynchronous master promises no more.
 
 from typing import Protocol
 
-from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.store.format.unit import count_below
 
 EVERYTHING = 1 << 62

@@ -21,9 +21,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.documents.sealed import seal, unseal
 from tandemmq.common.files.replacing import write_atomically
-from tandemmq.common.sealed import seal, unseal
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.store.format.naturals import natural
 from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.errors import UnusableDirectory, WrongRole

@@ -8,7 +8,7 @@ methods run on the event loop.
 
 import logging
 
-from tandemmq.common.broker_role import BrokerRole
+from tandemmq.common.settings.broker_role import BrokerRole
 from tandemmq.store.log.dispatch import Dispatcher
 from tandemmq.store.log.errors import CorruptReplica, DiskFull, ForkedLog, NotWritable, WrongRole, disk_error
 from tandemmq.store.log.marks.running_flags import Reason, RunningFlags

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from tandemmq.common.documents.sealed import seal, unseal
 from tandemmq.common.files.replacing import write_atomically
-from tandemmq.common.sealed import seal, unseal
 from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.errors import UnusableDirectory
 

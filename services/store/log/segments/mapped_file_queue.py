@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tandemmq.common.files.file_system import LocalFileSystem
 from tandemmq.common.files.replacing import make_dirs
-from tandemmq.common.started_pool import started_pool
+from tandemmq.common.processes.started_pool import started_pool
 from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.errors import FileSizeMismatch, ForeignFile, MisplacedDirectory
 from tandemmq.store.log.segments.mapped_file import NAME_DIGITS, MappedFile, file_name

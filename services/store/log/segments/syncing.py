@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tandemmq.common.started_pool import started_pool
+from tandemmq.common.processes.started_pool import started_pool
 from tandemmq.store.log.segments.mapped_file import MappedFile
 
 Synced = Callable[[BaseException | None], None]

@@ -14,9 +14,9 @@ from tandemmq.common.access.errors import MissingRule, PermissionDenied, Unauthe
 from tandemmq.common.access.needs import Action, Need, publish, subscribe
 from tandemmq.common.access.rules import SIGNED_IN, Rule, Rules, ability, about
 from tandemmq.common.access.scrypt import GENERATED, hash_secret
-from tandemmq.common.credentials import authorization
-from tandemmq.common.server import ServiceHost
-from tandemmq.common.server_settings import GrpcTransport, ServerSettings
+from tandemmq.common.identity.credentials import authorization
+from tandemmq.common.serving.server import ServiceHost
+from tandemmq.common.settings.server_settings import GrpcTransport, ServerSettings
 from tests.certificates import Authority
 
 SERVICE = "tandemmq.test.Topics"

@@ -13,7 +13,7 @@ from tandemmq.common.access.file import read_text
 from tandemmq.common.access.keeper import AccessKeeper
 from tandemmq.common.access.needs import publish
 from tandemmq.common.access.scrypt import GENERATED, fits, hash_secret
-from tandemmq.common.credentials import authorization
+from tandemmq.common.identity.credentials import authorization
 
 PEER = "ipv4:10.0.0.1:5000"
 HASHES = {secret: hash_secret(secret, GENERATED) for secret in ("right", "other")}

@@ -11,10 +11,10 @@ from google.protobuf.message_factory import GetMessageClass
 from tandemmq.admin import access as admin_access
 from tandemmq.admin.v1 import admin_pb2
 from tandemmq.broker.v1 import broker_pb2
-from tandemmq.common import node_access
 from tandemmq.common.access.gate import Gate
 from tandemmq.common.access.needs import ALL, Action, Need, group, publish, subscribe
 from tandemmq.common.access.rules import Rules, check_complete
+from tandemmq.common.serving import node_access
 from tandemmq.delivery.v1 import delivery_pb2, operations_pb2
 from tandemmq.metadata.v1 import metadata_pb2
 from tandemmq.metasync import access as metasync_access

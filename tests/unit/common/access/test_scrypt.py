@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tandemmq.common.access.credentials import Credentials, parse_basic
 from tandemmq.common.access.scrypt import CHOSEN, GENERATED, Costs, fits, generate, hash_secret, is_hash
-from tandemmq.common.credentials import authorization
+from tandemmq.common.identity.credentials import authorization
 
 CHEAP = Costs(2, 1, 1)
 

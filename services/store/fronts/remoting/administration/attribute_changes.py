@@ -6,7 +6,7 @@ What RocketMQ refuses is refused in its words (``AttributeParser``, ``AttributeU
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tandemmq.common import group_attributes, topic_attributes
+from tandemmq.common.attributes import group_attributes, topic_attributes
 from tandemmq.common.wire.remoting.codes import ResponseCode
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
