@@ -25,3 +25,6 @@ cdef enum:
     CRC_IGNORED = 0
     CRC_REQUIRED = 2
     SCHEDULE_SIZE = 19
+
+cdef bytes _SCHEDULE
+cdef const unsigned char* _schedule

@@ -59,7 +59,9 @@ _meant = [
     *map(int, Stop), layout.MIN_RECORD_SIZE, layout.CRC_PROPERTY_SIZE, UNIT_SIZE, STORE_HOST_V6, BORN_HOST_V6,
     int(CrcProperty.IGNORED), int(CrcProperty.REQUIRED),
 ]  # fmt: skip
-if numbers() != _meant or SCHEDULE_TOPIC != "SCHEDULE_TOPIC_XXXX":
+_SCHEDULE: bytes = SCHEDULE_TOPIC.encode()
+_schedule: cython.p_const_uchar = _SCHEDULE
+if numbers() != _meant or len(_SCHEDULE) != SCHEDULE_SIZE:
     raise ImportError(f"the compiled walker was made for other numbers ({numbers()}) than these ({_meant})")
 crc_is_at(crc_address())
 
@@ -113,7 +115,7 @@ def group_of(data: At, topic: At, size: int64_t, queue_id: int64_t, parts: cytho
     group.queue_id = queue_id
     group.lookup_hash = wanted
     group.topic_hash = hash_more(topic, size, 0) * cython.cast(cython.uint, 31) + 35
-    group.scheduled = size == SCHEDULE_SIZE and memcmp(topic, b"SCHEDULE_TOPIC_XXXX", SCHEDULE_SIZE) == 0
+    group.scheduled = size == SCHEDULE_SIZE and memcmp(topic, _schedule, SCHEDULE_SIZE) == 0
     group.current_run = -1
     group.next_offset = 0
     return number
