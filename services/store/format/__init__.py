@@ -51,7 +51,7 @@ Records and what is in them::
     message_id.py      the two ids              crc.py, java.py     checksums, Java's view of text
     intact.py          whether it is what was written there
     walker.py          a log file, record by record: the interface
-    python_walker.py   ... to read; compiled/ is its fast twin
+    python_walker.py   ... to read; compiled/ is its fast twin, core_missing.py where that is not built
     arrival.py         a log that comes in stretches of any length
     buffers.py         what may hold the bytes
 

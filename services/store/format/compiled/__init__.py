@@ -1,7 +1,7 @@
 """The compiled twins of the walker, the index functions and the batch writer: a part of the compiled core.
 
-Where it is not built for this Python, importing this package or any module of it raises ImportError; so only functions
-that need one import it (walker.compiled_walker, batch.compiled_batch_writer).
+Where it is not built for this Python, importing this package or any module of it raises CoreMissing, an ImportError; so
+in a store only functions import it (walker.compiled_walker, batch.compiled_batch_writer).
 
     walk_kernel.py     kernels of the walker: walk, units, verify, resync     walker.py  their Python side
     index_kernel.py    kernels of the index: keys of a walk, entries, chains  index.py, keys.py
@@ -25,6 +25,8 @@ changes: change the readable twin first, then run the tests that compare both.
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+from tandemmq.store.format.core_missing import CoreMissing
+
 _KERNELS = ("addresses", "batch_kernel", "column_kernel", "index_kernel", "walk_kernel")
 
 
@@ -35,4 +37,4 @@ def _lacking() -> list[str]:
 
 
 if _lacking():
-    raise ImportError(f"the compiled core is not built for this Python: it has no {', '.join(_lacking())}")
+    raise CoreMissing(f"the compiled core is not built for this Python: it has no {', '.join(_lacking())}")
