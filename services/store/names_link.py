@@ -7,7 +7,8 @@ At RocketMQ's name server the last master that registers wins, and whoever unreg
 address. So a master that finds another one in its place waits, unless it has just been promoted: it may have been
 replaced while it was away or asleep, which its peers will tell it. If nothing does, it takes the place. One that takes
 it back lives, and two masters that took turns would send clients from one log to another: so it keeps the place from
-then on, but from a master that was promoted. And who finds another one in its place leaves without a word.
+then on, but from a master that was promoted, be it before that has started. And who finds another one in its place
+leaves without a word.
 """
 
 import asyncio
@@ -138,7 +139,7 @@ class _NameServer:
         holder, now = await self._holder(who), self._timers.time()
         if holder in (None, who.address):
             return
-        if holder == self._taken_from and not self._registered.promoted:
+        if holder == self._taken_from and not self._registered.was_promoted:
             raise MasterThere(
                 f"{holder} has registered as master of {who.name} again after this one had taken its place: two live "
                 f"masters have one name, and clients find that one only",

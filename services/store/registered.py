@@ -18,7 +18,7 @@ from tandemmq.common.wire.remoting.registration import (
     RegistrationVersion,
 )
 from tandemmq.store.broker.topics import TopicConfig, TopicTable
-from tandemmq.store.log.replica.mastership import Mastership
+from tandemmq.store.log.replica.mastership import FIRST_EPOCH, Mastership
 
 _READ_WRITE, _INHERITED = 6, 7
 _OWN = "TANDEM_"
@@ -77,6 +77,11 @@ class RegisteredTopics:
     def promoted(self) -> bool:
         """Whether it has become the master since it has started."""
         return self._mastership.epoch > self._first_epoch
+
+    @property
+    def was_promoted(self) -> bool:
+        """Whether its mastership began by a promotion, now or before it has started: it took the place of another."""
+        return self._mastership.epoch > FIRST_EPOCH
 
     def identity(self) -> BrokerIdentity | None:
         """Who this broker is: id 0 as master; None while it is a master that a newer one has taken the place of."""

@@ -148,7 +148,7 @@ async def linked(
     server = RemotingServer(Handlers(asked.handlers(), code_of), RemotingLimits())
     port = server.add_port("127.0.0.1:0")
     await server.start()
-    (tmp_path / "store").mkdir()
+    (tmp_path / "store").mkdir(exist_ok=True)
     found = Link(tmp_path / "store", f"127.0.0.1:{port}", role)
     found.link.start()
     await found.link.settled(PATIENCE)
@@ -238,6 +238,18 @@ async def test_a_promoted_master_takes_its_place_again_and_again(tmp_path: Path)
             await taken_back(store, routes)
         await until(lambda: routes.brokers["b"].addresses == {0: "h:1"})
         assert store.registered.promoted
+
+
+async def test_a_promoted_master_that_was_started_again_does_so_too(tmp_path: Path) -> None:
+    """The old one came into its place meanwhile, and knows still nothing of the promotion."""
+    (tmp_path / "store").mkdir()
+    Mastership(tmp_path / "store", LocalDisk(), BrokerRole.SLAVE).promote(BrokerRole.ASYNC_MASTER, 2, 0)
+    before = replace(OTHER_MASTER, version=RegistrationVersion(2, 1, 1))
+    async with linked(tmp_path, BrokerRole.SLAVE, before) as (store, routes):
+        assert not store.registered.promoted
+        for _ in range(3):
+            await taken_back(store, routes)
+        await until(lambda: routes.brokers["b"].addresses == {0: "h:1"})
 
 
 async def test_a_promoted_slave_takes_the_place_of_another_one_at_once(tmp_path: Path) -> None:

@@ -38,6 +38,9 @@ _JUMP_MAX = 1 << 32
 
 VERSION = 1
 
+FIRST_EPOCH = 1
+"""Of a master that was never promoted."""
+
 
 class EpochStart(NamedTuple):
     """One mastership, and where the log ended when it began."""
@@ -68,7 +71,7 @@ class Mastership:
         self.configured = configured
         self._role: BrokerRole | None = None
         self.fenced_by = 0
-        self.epochs: tuple[EpochStart, ...] = (EpochStart(1, 0),)
+        self.epochs: tuple[EpochStart, ...] = (EpochStart(FIRST_EPOCH, 0),)
         self.promises: tuple[Promise, ...] = ()
         self.store_id = ""
         self.changed = Event()
