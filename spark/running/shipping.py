@@ -21,7 +21,7 @@ from tandemmq.spark.running import unpacking, user_cache
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PACKAGES = ("spark", "store", "common", "client", "replication", "metadata")
+PACKAGES = ("spark", "store", "common", "client", "delivery", "replication", "metadata")
 """What of our package tasks may import, directly or through others."""
 
 KERNELS = "store/format/compiled"
