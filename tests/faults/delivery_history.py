@@ -8,7 +8,7 @@ The nine points:
  3. early: a message came before its time, or again while it was invisible, or sooner than a retry asked for
  4. again: a message came again after its acknowledgement was answered
  5. too often: more deliveries than the group allows
- 6. number: two deliveries of one message with the same number
+ 6. number: two deliveries of one message with the same number, or in one answer
  7. order: a message came before one of its message group that lies before it
  8. dead letters: one that is missing, one too many, or one that need not be
  9. offsets: a position lies past something that nobody has dealt with
@@ -255,6 +255,8 @@ class _Judge:
             yield Problem(5, f"{len(receipts)} deliveries, {most} allowed: {receipts}")
         if any(count > 1 + excused for count in Counter(one.number for one in receipts).values()):
             yield Problem(6, f"the same number twice: {receipts}")
+        if any(count > 1 for count in Counter(one.answer for one in receipts).values()):
+            yield Problem(6, f"twice in one answer: {receipts}")
 
     def order(self) -> Iterator[Problem]:
         lines: dict[tuple[str, Queue], list[Sent]] = defaultdict(list)
@@ -282,7 +284,7 @@ class _Judge:
             dones = [each.begun for each in self.settlings[message] if each.ends]
             dead = self.copies(group.name, one.value)
             done = 0 if dead else min(dones, default=float("inf"))
-            earlier.append((one, done, {receipt.answer: receipt.nth for receipt in receipts}))
+            earlier.append((one, done, {receipt.answer: receipt.nth for receipt in reversed(receipts)}))
 
     def dead_letters(self) -> Iterator[Problem]:
         asked: dict[tuple[str, str], list[Settling]] = defaultdict(list)

@@ -70,6 +70,7 @@ FORGED: list[tuple[int, Callable[[History], object]]] = [
     (5, lambda history: history.receipts.append(receipt(1, 1_850, 4))),
     (5, lambda history: history.receipts.append(receipt(1, 1_850, 3))),
     (6, lambda history: history.receipts.__setitem__(3, receipt(1, 1_850, 2))),
+    (6, lambda history: history.receipts.__setitem__(3, receipt(1, 1_450, 3, index=1)._replace(at=1_500))),
     (7, lambda history: history.receipts.__setitem__(0, receipt(0, 1_120))),
     (7, lambda history: history.settlings.__setitem__(0, settling(0, "ack", 2_000))),
     (8, lambda history: history.settlings.__setitem__(2, settling(2, "dead", 1_950))),
@@ -111,6 +112,9 @@ def test_messages_of_one_answer_are_in_order_beside_each_other() -> None:
     history.settlings = [settling(at, "ack", 1_010 + at) for at in range(3)]
     history.positions, history.letters = [], {}
     assert points(history) == set()
+    history.receipts.append(receipt(0, 1_000, 2, index=3))
+    assert 7 not in points(history), "the first of them counts"
+    del history.receipts[-1]
     history.receipts[0] = receipt(0, 1_000, index=3)
     assert points(history) == {7}
 

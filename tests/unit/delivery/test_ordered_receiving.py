@@ -8,6 +8,7 @@ import pytest
 
 from tandemmq.store.delivery.journal.facts import Dealt, Fact, Place
 from tandemmq.store.delivery.port import GivenMessage, Outcome
+from tandemmq.store.delivery.receiving import receiver, receiving
 from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules
 from tests.manual_timers import turns
 from tests.unit.delivery.receiving_kit import GROUP, INVISIBLE_MS, TOPIC, Scene, bodies, numbers, scene
@@ -256,3 +257,20 @@ async def test_of_other_clients_an_acknowledgement_counts_at_once(tmp_path: Path
         assert (bodies(again), numbers(again)) == (["x0", "x2"], [2, 2])
         await at.acknowledge(again)
         assert at.cursor() == 3
+
+
+async def test_an_answer_that_took_long_does_not_begin_a_message_group_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receiver, "_TURN_MOST", 1)
+    async with scene(tmp_path) as at:
+        ordered(at, "x0", "x1", "x2", "x3", "x4")
+        assert len(await at.take()) == 5
+        await at.timers.advance(SECONDS)
+        monkeypatch.setattr(receiving, "my_turn", lambda timers: timers.advance(0.3 * SECONDS))
+        again = await at.take()
+        assert (bodies(again), numbers(again)) == (["x0", "x1"], [2, 2])
+        monkeypatch.undo()
+        assert await at.take() == [], "the others wait for them"
+        await at.acknowledge(again)
+        assert bodies(await at.take()) == ["x2", "x3", "x4"]

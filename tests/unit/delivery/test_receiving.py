@@ -19,6 +19,7 @@ from tandemmq.store.delivery.errors import (
 )
 from tandemmq.store.delivery.journal.facts import Forgotten, Place
 from tandemmq.store.delivery.port import GivenMessage, Subscription
+from tandemmq.store.delivery.receiving import receiver, receiving
 from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules
 from tandemmq.store.format.record import decode_record
 from tests.manual_timers import turns
@@ -454,3 +455,19 @@ async def test_a_new_group_begins_at_the_first_message_that_is_near_and_all_queu
         at.send("c", queue=1)
         assert sorted(bodies(await at.take())) == ["b", "c"]
         assert bodies(await at.take(group="others")) == ["a", "b", "c"]
+
+
+async def test_a_message_does_not_come_twice_in_one_answer_that_took_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receiver, "_TURN_MOST", 1)
+    async with scene(tmp_path) as at:
+        at.send("m0", "m1", "m2", "m3", "m4")
+        first = await at.take()
+        await at.timers.advance(INVISIBLE_MS / 1000)
+        monkeypatch.setattr(receiving, "my_turn", lambda timers: timers.advance(0.3 * INVISIBLE_MS / 1000))
+        second = await at.take()
+        assert len(first) == 5
+        assert bodies(second) == ["m0", "m1"], "it goes before what is in it is due again"
+        third = await at.take(1)
+        assert (bodies(third), numbers(third)) == (["m2"], [2]), "what it has left others have"

@@ -26,7 +26,7 @@ class Share(NamedTuple):
 class Answer:
     """Messages for one receive, as many as it may have."""
 
-    __slots__ = ("bytes", "chosen", "messages", "most", "most_bytes", "shares")
+    __slots__ = ("bytes", "chosen", "messages", "most", "most_bytes", "shares", "until")
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self.most = most
@@ -36,6 +36,17 @@ class Answer:
         self.shares: list[Share] = []
         self.chosen: dict[str, set[Spot]] = {}
         """By topic: what of an ordered group is in it."""
+        self.until: int | None = None
+        """When it is to go with what it has: half of the time for which that is invisible has passed then."""
+
+    def begins(self, now: int, invisible_ms: int) -> None:
+        """It is looked for, from now on: what is put into it is invisible for so long."""
+        if self.until is None:
+            self.until = now + invisible_ms // 2
+
+    def is_late(self, now: int) -> bool:
+        """Whether nothing that is due again goes into it any more, lest one of its own messages comes a second time."""
+        return self.until is not None and now >= self.until and bool(self.messages)
 
     @property
     def room(self) -> int:

@@ -122,6 +122,7 @@ class Receiver:
         """
         self._journal.check()
         self._slice, self._looked_into = Slices(self._timers), 0
+        answer.begins(self._clock.now_ms(), call.invisible_ms)
         key = call.group.name, call.topic
         turn = self._turns[key] = self._turns.get(key, -1) + 1
         if self._shelves:
@@ -174,7 +175,9 @@ class Receiver:
 
     def repeat(self, call: ReceiveCall, shares: Sequence[tuple[Share, Shown]], answer: Answer) -> None:
         """Give the messages of an attempt again that still count, with the same numbers."""
-        due = self._clock.now_ms() + call.invisible_ms
+        now = self._clock.now_ms()
+        answer.begins(now, call.invisible_ms)
+        due = now + call.invisible_ms
         for share, shown in shares:
             progress = self._ledger.progress(share.place)
             if progress is None or share.entry_in(progress) is None:
@@ -198,6 +201,8 @@ class Receiver:
             return _NOTHING
         moved = self._moves.made
         while not answer.is_full() and not self._is_over():
+            if answer.is_late(self._clock.now_ms()):
+                return Look(left=True)
             offsets = self._ledger.ready(place, min(_READY_MOST, answer.room + 8))
             if not offsets:
                 return Look(more=self._moves.made > moved)  # what has moved may be had at once

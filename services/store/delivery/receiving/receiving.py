@@ -54,7 +54,7 @@ from tandemmq.store.log.edges.clock import Clock, SystemClock
 log = get_log(__name__)
 
 _MOST_TURNS = 32
-"""A receive that has found something looks so many turns of the loop for more."""
+"""A receive that has found something looks so many turns of the loop for more, unless it is late by then."""
 _MOST_AT_ONCE = 64
 """Messages of a receive that is answered in the turn of the loop in which it comes."""
 _ENOUGH_BYTES = 1 << 20
@@ -262,7 +262,7 @@ class Receiving:
                 await self._there.lines.load({(place.group, place.topic) for place, _ in sources})
             look = self._look(call, wish, sources, answer)
             for _ in range(_MOST_TURNS):
-                if not look.over or answer.is_full():
+                if not look.over or answer.is_full() or answer.is_late(self._clock.now_ms()):
                     break
                 await my_turn(self._timers)
                 look = self._there.receiver.look(call, sources, answer)
