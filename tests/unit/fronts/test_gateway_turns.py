@@ -12,6 +12,7 @@ from tandemmq.store.fronts.internal.gateway_credit import GatewayCredit
 from tandemmq.store.fronts.internal.gateway_receives import GatewayReceives
 
 RECORD = bytes(100)
+LARGE = bytes(300 << 10)
 
 
 class OneMessage:
@@ -102,16 +103,17 @@ def test_a_fault_with_some_receives_leaves_the_others() -> None:
     assert (given, later) == ([1], [0, 2])
 
 
+class Large(Broker):
+    """It always has messages, and large ones."""
+
+    def receive_at_once(self, wish: Wish, calls: int = 1) -> Sequence[Batch]:
+        made = [OneMessage(LARGE) for _ in range(calls)]
+        self.batches += made
+        return made
+
+
 def test_a_turn_gives_out_so_many_bytes_and_the_next_one_goes_on() -> None:
     """All of one gateway's receives at once would be up to its credit, 64 MiB, in one turn of the store's loop."""
-    record = bytes(300 << 10)
-
-    class Large(Broker):
-        def receive_at_once(self, wish: Wish, calls: int = 1) -> Sequence[Batch]:
-            made = [OneMessage(record) for _ in range(calls)]
-            self.batches += made
-            return made
-
     broker, credit = Large(), GatewayCredit()
     given: list[int] = []
     later: list[int] = []
@@ -130,9 +132,32 @@ def test_a_turn_gives_out_so_many_bytes_and_the_next_one_goes_on() -> None:
         soon.pop()()
         turns.append(len(broker.batches) - sum(turns))
     broker.written()
-    assert max(turns) * len(record) <= (1 << 20) + 8 * len(record)
+    assert max(turns) * len(LARGE) <= (1 << 20) + 8 * len(LARGE)
     assert sorted(given) == [*range(29)]
     assert not later
+
+
+def test_a_group_that_always_asks_for_more_than_a_turn_gives_does_not_keep_others_from_their_turn() -> None:
+    broker, credit = Large(), GatewayCredit()
+    given: list[int] = []
+    soon: list[Callable[[], None]] = []
+    receives = GatewayReceives(
+        broker, broker, credit, lambda number, *_: given.append(number), lambda *_: None, soon.append
+    )
+    credit.add(64 << 20)
+    for number in range(30):
+        assert receives.keep(number, receive("orders"))
+    assert receives.keep(1_000, receive("payments"))
+    receives.end_turn()
+    asked = 30
+    for _ in range(3):
+        broker.written()
+        while asked < 30 + len(given):  # who has an answer asks for the next one
+            assert receives.keep(asked, receive("orders"))
+            asked += 1
+        soon.pop()()
+    broker.written()
+    assert 1_000 in given
 
 
 def test_a_fault_with_some_acknowledgements_leaves_the_others() -> None:

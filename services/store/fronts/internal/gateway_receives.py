@@ -65,8 +65,9 @@ class GatewayReceives:
             batch.release()
 
     def end_turn(self) -> None:
-        """Give out what there is, as much as a turn may."""
+        """Give out what there is, as much as a turn may. What was not looked after comes first in the next one."""
         turn, self._turn = self._turn, {}
+        looked_after: dict[Hashable, list[Asked]] = {}
         room = _MOST_OF_TURN
         for key, same in turn.items():
             if not same:
@@ -80,7 +81,8 @@ class GatewayReceives:
                 for number, asked in rest:
                     self._otherwise(number, asked)
             elif rest:
-                self._turn[key] = rest
+                (looked_after if given else self._turn)[key] = rest
+        self._turn |= looked_after
         if self._turn:
             self._soon(self.end_turn)
 
