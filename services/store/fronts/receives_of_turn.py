@@ -86,6 +86,9 @@ class ReceivesOfTurn:
             batches = self._delivery.receive_at_once(plain.wish, len(kept)) if kept else ()
         except TandemError:
             batches = ()
+        except Exception:  # some are handed over already
+            log.exception("a look for the receives of a turn failed")
+            batches = ()
         for (call, request, begun, _), batch in zip(kept, batches, strict=False):
             try:
                 given = self._give(plain, batch, call, request, begun)

@@ -361,7 +361,9 @@ async def test_calls_that_cannot_be_answered_together_are_the_handlers(
             assert [ways.receive(one) for one in receivers] == [HELD] * 3
             some = zip(acknowledgers, handles, strict=True)
             assert [ways.acknowledge(one, handle) for one, handle in some] == [HELD] * 3
+            receivers[1].has_room = False  # its peer does not read what it got before
             await until(lambda: all(one.handed_over for one in (*receivers, *acknowledgers)))
+        assert [len(one.handed_over) for one in (*receivers, *acknowledgers)] == [1] * 6, "each has one answer only"
         assert not any(one.answers for one in (*receivers, *acknowledgers))
 
 
