@@ -8,6 +8,7 @@ from tandemmq.store.broker.send import Sender, SendRules
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.compiled_core import check_core, compiled_core
 from tandemmq.store.format.message_id import UniqueIdGenerator
+from tandemmq.store.log.event import Event
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.commit_log import Appended
 from tandemmq.store.v1 import message_pb2, store_pb2
@@ -18,6 +19,8 @@ from tests.faults.harness import HOST, body_of, message, named_properties_of
 
 class EveryTopic:
     """A table that has each topic."""
+
+    changed = Event()
 
     def get(self, name: str) -> TopicConfig:
         return TopicConfig(name, 8, 8)

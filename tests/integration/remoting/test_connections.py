@@ -1,6 +1,7 @@
 """Remoting over real sockets: requests in any pieces and order, both directions, and peers that behave badly."""
 
 import asyncio
+import inspect
 import shutil
 import socket
 import ssl
@@ -519,3 +520,20 @@ async def test_a_lane_gets_nothing_after_a_connection_is_closed() -> None:
         connection.data_received(frame[-1:] + frame)  # the rest of the first, which closes, and one more
         assert given == [frame[:-1]]
         assert await raw.ended()
+
+
+async def test_what_is_closed_before_its_handler_begins_leaves_nothing_behind() -> None:
+    """A task that is cancelled before its first step never comes to the coroutine that it should wait for."""
+
+    async def answer(request: Command) -> Command:
+        raise AssertionError(request)
+
+    request = Command(ECHO)
+    outcome = answer(request)
+    handlers = Handlers({ECHO: lambda _connection, _request: outcome})
+    async with serving() as running:
+        raw = await Raw.to(running)
+        handlers.handle(running.served.connections[0], request, 10)
+        await handlers.close()
+        raw.writer.close()
+    assert inspect.getcoroutinestate(outcome) == inspect.CORO_CLOSED

@@ -6,6 +6,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from functools import partial
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.net.remoting.connection import Lane, Reads, RemotingConnection
@@ -104,11 +105,14 @@ class Handlers:
         elif connection.begin_request(size):
             task = asyncio.get_running_loop().create_task(self._finish(connection, request, outcome, size))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(self._ended, outcome))
         else:
-            if inspect.iscoroutine(outcome):
-                outcome.close()
+            _give_up(outcome)
             self._respond(connection, request, request.answer(ResponseCode.SYSTEM_BUSY, remark=OVERLOADED))
+
+    def _ended(self, outcome: Awaitable[Answer], task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        _give_up(outcome)  # one that was cancelled before its first step has not begun to wait for it
 
     async def finish(self, timers: Timers, seconds: float) -> None:
         """Wait for what still runs, but no longer."""
@@ -150,3 +154,9 @@ class Handlers:
         log.error("request code %d failed (incident %s)", request.code, incident, exc_info=error)
         said = f"the server failed; its log has the details under incident {incident}"
         return request.answer(ResponseCode.SYSTEM_ERROR, remark=said)
+
+
+def _give_up(outcome: Awaitable[Answer]) -> None:
+    """Nobody waits for it, or no more."""
+    if inspect.iscoroutine(outcome):
+        outcome.close()
