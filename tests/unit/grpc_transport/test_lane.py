@@ -1,6 +1,8 @@
 """The lane in front of a connection, and the connection alone: the same bytes and events, the same of everything."""
 
 import asyncio
+import socket
+from contextlib import closing
 from itertools import pairwise, product
 from typing import NoReturn
 
@@ -8,11 +10,12 @@ import pytest
 from hypothesis import strategies as st
 
 from tandemmq.common.grpc_transport import DirectCall, Limits
+from tandemmq.common.grpc_transport.aio.protocol import Protocol
 from tandemmq.store.compiled_core import core_problem
 from tests.campaigns import examples
 from tests.faults.transport_mutations import Mutator
 from tests.seed import SEED
-from tests.unit.grpc_transport.lane_kit import Event, One, compare, run, run_by_hand
+from tests.unit.grpc_transport.lane_kit import Event, NoSocket, One, compare, run, run_by_hand
 from tests.unit.grpc_transport.wire import (
     PROBE,
     Indexing,
@@ -575,6 +578,33 @@ def test_a_call_that_an_interrupt_broke_off_looks_at_its_frames_no_more() -> Non
         with pytest.raises(RuntimeError, match="answered"):
             shown[0].invocation_metadata()
         one.protocol.connection_lost(None)
+
+    run_by_hand(go())
+
+
+def test_calls_beside_one_that_an_interrupt_broke_off_are_not_another_connection_s() -> None:
+    """What had begun with it is forgotten: its frames are gone when the next read comes, whoever's that is."""
+
+    async def go() -> None:
+        one = One(Limits(), lane=True)
+        other = Protocol(one.server)
+        with closing(socket.socket()) as plain:
+            other.connection_made(NoSocket(plain))
+
+        def stopped(message: bytes, _call: DirectCall) -> None:
+            if message == b"stop":
+                raise KeyboardInterrupt
+
+        one.server.add_direct_method(PROBE + "Echo", stopped)
+        large = headers(1, HEAD) + data(1, message(LONG), end=True)
+        other.data_received(GREETING + large[:-400])
+        one.protocol.data_received(GREETING)
+        with pytest.raises(KeyboardInterrupt):
+            one.protocol.data_received(headers(1, HEAD) + headers(3, HEAD) + data(1, message(b"stop"), end=True))
+        other.data_received(large[-400:])
+        assert other.connection.last_stream_id == 1
+        for protocol in (one.protocol, other):
+            protocol.connection_lost(None)
 
     run_by_hand(go())
 

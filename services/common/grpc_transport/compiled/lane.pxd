@@ -47,6 +47,7 @@ cdef class Lane(KeptCalls):
     cdef int _takes_update(self, int64_t increment) except -1
     cdef int _serve(self, const unsigned char* message_at, Py_ssize_t body_size) except -1
     cpdef Py_ssize_t take(self, bytes data, Py_ssize_t position) except -1
+    cdef Py_ssize_t _take(self, bytes data, Py_ssize_t position) except -1
     cdef int _hold(self, LaneCall call, BegunCall* begun, int64_t of_stream, Py_ssize_t body_size) except -1
     cdef int _settle(self) except -1
     cdef int _nothing_else(self) except -1

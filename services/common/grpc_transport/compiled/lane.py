@@ -236,6 +236,16 @@ class Lane(KeptCalls):
     @cython.exceptval(-1, check=False)
     def take(self, data: bytes, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """See ShortCut: serve the calls that stand in `data` from a position on; the place after them."""
+        try:
+            return self._take(data, position)
+        except BaseException:
+            self._begun.first = self._begun.end  # what has begun lies in these bytes, and nobody may look at it again
+            raise
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _take(self, data: bytes, position: cython.Py_ssize_t) -> cython.Py_ssize_t:
+        """See `take`."""
         end: cython.Py_ssize_t = PyBytes_GET_SIZE(data)
         begin: cython.p_const_uchar = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(data))
         at: cython.p_const_uchar
