@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -32,6 +33,7 @@ from tandemmq.store.settings import CoreChoice, FlushDiskType
 from tests.campaigns import examples
 from tests.unit.delivery.delivery_kit import HOST, DeliveringStore, delivering
 from tests.unit.fronts.test_frame_reads import Transport
+from tests.unit.grpc_transport.lane_kit import outside_of_tasks
 
 pytestmark = pytest.mark.skipif(bool(core_problem()), reason="the core is not there")
 
@@ -72,8 +74,7 @@ class Served:
     async def ask(self, data: bytes) -> bytes:
         """What is written when these bytes come."""
         self.transport.written = b""
-        self.connection.data_received(data)
-        await asyncio.sleep(0)
+        await outside_of_tasks(partial(self.connection.data_received, data))
         while self.connection.request_bytes:
             await asyncio.sleep(0.001)
         await asyncio.sleep(0)
