@@ -90,7 +90,7 @@ def environment_of(source: Path) -> dict[str, str]:
 
 def run(source: Path, tests: tuple[str, ...], more: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """Tests under the sanitizer; `more`: environment."""
-    asked = "from tandemmq.store.compiled_core import core_problem; import sys; sys.exit(core_problem())"
+    asked = "from tandemmq.store.compiled_core import core_problem; import sys; sys.exit(core_problem() or 0)"
     environment = environment_of(source) | dict(more)
     subprocess.run([sys.executable, "-c", asked], cwd=source, env=environment, check=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
