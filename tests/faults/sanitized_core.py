@@ -32,6 +32,7 @@ TESTS = (
     "tests/unit/fronts/test_compiled_frames.py",
     "tests/unit/fronts/test_compiled_link.py",
     "tests/unit/fronts/test_compiled_messages.py",
+    "tests/unit/fronts/test_compiled_pulls.py",
     "tests/unit/fronts/test_compiled_send.py",
     "tests/unit/fronts/test_frame_reads.py",
     "tests/unit/fronts/test_json_scan.py",
@@ -93,7 +94,8 @@ def run(source: Path, tests: tuple[str, ...], more: Mapping[str, str]) -> subpro
     asked = "from tandemmq.store.compiled_core import core_problem; import sys; sys.exit(core_problem() or 0)"
     environment = environment_of(source) | dict(more)
     subprocess.run([sys.executable, "-c", asked], cwd=source, env=environment, check=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", *tests]
+    quiet = ("-q", "-p", "no:cacheprovider", "--capture=sys")  # what the sanitizer writes must not end with the process
+    command = [sys.executable, "-m", "pytest", *quiet, "-m", "not slow", *tests]
     return subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
 
 
