@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.coverage_table import package_of, table
+from tools.coverage_table import is_compiled, package_of, table
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,8 @@ def test_lines_are_added_up() -> None:
         ["store.log", "50.0%", "of", "60"],
         ["all", "98.1%", "of", "1,560"],
     ]
+
+
+def test_the_compiled_core_is_told_by_its_declarations() -> None:
+    assert is_compiled("services/store/log/compiled/appender.py")
+    assert not is_compiled("services/store/log/message_store.py")
