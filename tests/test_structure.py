@@ -26,7 +26,9 @@ FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 """A function fits a screen; lines of its docstring do not count."""
 
-LONG_FILES: dict[str, str] = {}
+LONG_FILES: dict[str, str] = {
+    "services/common/grpc_transport/compiled/lane.py": "one class: all that it does shares the cursor of a read",
+}
 """Exceptions to FILE_LINES_MAX: path -> reason."""
 
 LONG_FUNCTIONS: dict[str, str] = {}
