@@ -4,6 +4,7 @@ Integer keys stand without quotes, and an object that was written before is a re
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +20,8 @@ def loads(data: bytes) -> dict[str, Any]:
     """The object that the bytes say; bare integer keys become texts, references what they refer to.
 
     Raises:
-        ValueError: the bytes are no UTF-8, no JSON, no object (an empty file is none either), or have a key twice.
+        ValueError: the bytes are no UTF-8, no JSON, no object (an empty file is none either), have a key twice, or hold
+            what cannot be written again: half of a surrogate pair, a number that is infinite or none.
     """
     text = data.decode("utf-8-sig")
     try:
@@ -28,6 +30,8 @@ def loads(data: bytes) -> dict[str, Any]:
         document = _parse(_TOKEN.sub(_quoted, text))
     if not isinstance(document, dict):
         raise ValueError(f"a JSON object was expected, not {type(document).__name__}")
+    if "\\u" in text:
+        _check_texts(document)
     return _resolved(document, document) if '"$ref"' in text else document
 
 
@@ -73,9 +77,16 @@ _line = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=Tr
 
 def _parse(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:80]} is no number that JSON can say")
+    return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -86,6 +97,17 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise ValueError(f"the key {twice[:80]!r} is there twice")
     return made
+
+
+def _check_texts(document: dict[str, Any]) -> None:
+    """Raises ValueError if a text of the document cannot be said in UTF-8."""
+    try:
+        _line(document).encode()
+    except UnicodeEncodeError as error:
+        half = ord(error.object[error.start])
+        raise ValueError(f"it holds half of a surrogate pair: \\u{half:04x}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _quoted(match: re.Match[str]) -> str:

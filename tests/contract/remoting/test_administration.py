@@ -289,6 +289,24 @@ def test_many_topics_and_groups_are_made_at_once_or_none(client: ClassicClient) 
     assert client.call(code.GET_SUBSCRIPTIONGROUP_CONFIG, {"group": "half-g"}).code == 26
 
 
+@pytest.mark.parametrize("value", ['"\\ud800"', '{"a":["x\\udfff"]}', "1e400", "NaN", "-Infinity"])
+def test_what_no_file_can_say_is_refused(client: ClassicClient, value: str) -> None:
+    """Fields that are not known are kept as they are: what they hold must be such that it can be written."""
+    group = f'{{"groupName":"unsaid","later":{value}}}'
+    many = f'{{"groupConfigList":[{group}]}}'
+    topics = f'{{"topicConfigList":[{{"topicName":"unsaid-topic","later":{value}}}]}}'
+    for request, body in (
+        (code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, group),
+        (code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, many),
+        (code.UPDATE_AND_CREATE_TOPIC_LIST, topics),
+    ):
+        refused = client.call(request, {}, body.encode())
+        assert refused.code == ResponseCode.SYSTEM_ERROR
+        assert "incident" not in str(refused.remark)
+        assert "no JSON object" in str(refused.remark)
+    assert client.call(code.GET_SUBSCRIPTIONGROUP_CONFIG, {"group": "unsaid"}).code == 26
+
+
 def test_how_far_in_time_a_group_is(client: ClassicClient) -> None:
     make_topic(client, "spans")
     before = time.time_ns() // 1_000_000
