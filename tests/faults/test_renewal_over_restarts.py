@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -24,12 +25,13 @@ from tests.contract.store_process import StoreProcess
 from tests.faults.pair import Pair
 from tests.faults.pair_process import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.xdist_group("renewal")]
 
 GROUP = "workers"
 NATIVE, FIVE, GONE = "native", "five", "gone"
 """Clients, each with a topic of its own: two that come back, and one that does not."""
 LONGER_SECONDS = RENEWED_MS / 1_000 + 20
+PATIENCE = 360.0
 
 
 class ClientsThere:
@@ -94,15 +96,16 @@ def held_over(address: str, interrupted: Callable[[], str], arrival_seconds: flo
         assert [after.receive(topic) for topic in (NATIVE, FIVE, GONE)] == [[], [], []]
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["kill", "stop"])
-def test_over_another_start(tmp_path: Path, number: signal.Signals) -> None:
-    with StoreProcess(tmp_path / "store") as store:
+def over_another_start(root: Path, number: signal.Signals) -> None:
+    """A store's own, by a kill or a stop."""
+    with StoreProcess(root) as store:
         seconds = ARRIVED_SECONDS + 2 if number == signal.SIGKILL else 0  # a stop need not wait for that
         held_over(store.address, lambda: store.restart(number).address, seconds)
 
 
-def test_what_a_kill_catches_on_its_way_comes_again_though_its_client_lives(tmp_path: Path) -> None:
-    with StoreProcess(tmp_path / "store") as store:
+def caught_by_a_kill(root: Path) -> None:
+    """What is on its way when the store is killed may not have arrived."""
+    with StoreProcess(root) as store:
         with ClientsThere(store.address, NATIVE) as before:
             before.sender.send(NATIVE, b"x")
             [one] = before.receive(NATIVE, 10_000, renew_for=NATIVE)
@@ -118,8 +121,9 @@ def test_what_a_kill_catches_on_its_way_comes_again_though_its_client_lives(tmp_
             assert [message.delivery_number for message in came] == [1, 2]
 
 
-def test_over_a_promotion(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+def over_a_promotion(root: Path) -> None:
+    """The slave becomes the master."""
+    with Pair(root) as pair:
         copied = pair.slave.root / "tandem.topics"
 
         def topics_are_there() -> bool:
@@ -136,3 +140,30 @@ def test_over_a_promotion(tmp_path: Path) -> None:
             return pair.slave.address("store")
 
         held_over(pair.master.address("store"), promoted)
+
+
+SCENARIOS: dict[str, Callable[[Path], None]] = {
+    "kill": lambda root: over_another_start(root, signal.SIGKILL),
+    "stop": lambda root: over_another_start(root, signal.SIGTERM),
+    "caught": caught_by_a_kill,
+    "promotion": over_a_promotion,
+}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
+    """All of them side by side: what they do is to wait, for more than a minute each."""
+    root = tmp_path_factory.mktemp("renewal")
+    with ThreadPoolExecutor(len(SCENARIOS)) as pool:
+        yield {name: pool.submit(scenario, root / name) for name, scenario in SCENARIOS.items()}
+
+
+@pytest.mark.parametrize("name", ["kill", "stop", "promotion"])
+def test_what_living_clients_hold_stays_theirs(running: dict[str, Future[None]], name: str) -> None:
+    running[name].result(PATIENCE)
+
+
+def test_what_a_kill_catches_on_its_way_comes_again_though_its_client_lives(
+    running: dict[str, Future[None]],
+) -> None:
+    running["caught"].result(PATIENCE)

@@ -104,7 +104,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return data + data[at:] if how == "twice" else data[:at]
 
 
-@examples(25, 400, st.lists(st.tuples(requests_of_batches | damaged(), st.sampled_from(PEERS)), max_size=8))
+@examples(25, 200, st.lists(st.tuples(requests_of_batches | damaged(), st.sampled_from(PEERS)), max_size=8))
 def test_both_ways_give_the_same_answers_and_the_same_log(calls: list[tuple[bytes, str]]) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         asyncio.run(_compare(Path(one), Path(two), calls))

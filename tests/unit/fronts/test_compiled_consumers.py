@@ -196,7 +196,7 @@ asked = st.tuples(
 )
 
 
-@examples(8, 250, st.lists(st.lists(asked, max_size=8), max_size=5))
+@examples(8, 150, st.lists(st.lists(asked, max_size=8), max_size=5))
 def test_the_same_comes_of_it(turns: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as root:
         patch.setattr("tandemmq.common.slices._SLICE_SECONDS", 3_600.0)

@@ -127,7 +127,7 @@ def frames(draw: st.DrawFn) -> RemotingFrame:
     return given._replace(header=damaged)
 
 
-@examples(25, 750, st.lists(st.tuples(frames(), st.sampled_from(PEERS)), max_size=12))
+@examples(25, 300, st.lists(st.tuples(frames(), st.sampled_from(PEERS)), max_size=12))
 def test_both_ways_give_the_same_answers_and_the_same_log(calls: list[tuple[RemotingFrame, str]]) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         asyncio.run(_compare(Path(one), Path(two), calls))
@@ -334,7 +334,7 @@ async def test_what_comes_in_one_read_is_held_one_by_one_while_there_is_room(tmp
         assert socket.held == []
 
 
-@examples(6, 500, st.lists(frames() | st.builds(frame, st.just(PLAIN)), max_size=12), st.integers(0, 40))
+@examples(6, 200, st.lists(frames() | st.builds(frame, st.just(PLAIN)), max_size=12), st.integers(0, 40))
 def test_frames_that_come_in_one_read_are_answered_as_one_by_one(given: list[RemotingFrame], cut: int) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         asyncio.run(_compare_reads(Path(one), Path(two), given, cut))

@@ -164,7 +164,7 @@ def counted(data: bytes) -> int:
         return 0
 
 
-@examples(25, 400, st.lists(requests().filter(sends), max_size=12), st.sampled_from([0, 60_000]))
+@examples(25, 200, st.lists(requests().filter(sends), max_size=12), st.sampled_from([0, 60_000]))
 def test_both_ways_give_the_same_answers_and_the_same_log(calls: list[bytes], window: int) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         asyncio.run(_compare(Path(one), Path(two), calls, window))

@@ -151,7 +151,7 @@ def requests(draw: st.DrawFn) -> bytes:
     return given[:at] if how == "cut" else given
 
 
-@examples(25, 750, st.lists(st.tuples(requests(), st.sampled_from(PEERS)), max_size=12), st.sampled_from([0, 60_000]))
+@examples(25, 300, st.lists(st.tuples(requests(), st.sampled_from(PEERS)), max_size=12), st.sampled_from([0, 60_000]))
 def test_both_ways_give_the_same_answers_and_the_same_log(calls: list[tuple[bytes, str]], window: int) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         asyncio.run(_compare(Path(one), Path(two), calls, window))

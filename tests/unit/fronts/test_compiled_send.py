@@ -107,7 +107,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return data + data[at:] if how == "twice" else data[:at]
 
 
-@examples(25, 750, st.lists(st.tuples(requests | damaged(), st.sampled_from(PEERS)), max_size=12))
+@examples(25, 300, st.lists(st.tuples(requests | damaged(), st.sampled_from(PEERS)), max_size=12))
 def test_both_ways_give_the_same_answers_and_the_same_log(calls: list[tuple[bytes, str]]) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         asyncio.run(_compare(Path(one), Path(two), calls))
@@ -324,7 +324,7 @@ sends_again = st.tuples(
 moves = st.one_of(sends_again, sends_again, sends_again, st.sampled_from([1, 30_000, 60_000, 60_001]), st.none())
 
 
-@examples(6, 1_000, st.lists(moves, max_size=30))
+@examples(6, 400, st.lists(moves, max_size=30))
 def test_both_ways_recognize_the_same_copies(played: list[tuple[str, str, int] | int | None]) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         asyncio.run(_compare_copies(Path(one), Path(two), played))

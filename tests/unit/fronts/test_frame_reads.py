@@ -115,7 +115,7 @@ class Served:
 given_frames = frames().filter(lambda one: b"%RETRY%" not in one.header) | st.builds(frame, st.just(PLAIN))
 
 
-@examples(25, 500, st.lists(given_frames, max_size=8), st.lists(st.integers(1, 400), max_size=8), st.booleans())
+@examples(25, 250, st.lists(given_frames, max_size=8), st.lists(st.integers(1, 400), max_size=8), st.booleans())
 def test_bytes_cut_anywhere_are_answered_alike(given: list[RemotingFrame], cuts: list[int], flush: bool) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         asyncio.run(_compare(Path(one), Path(two), given, cuts, flush))

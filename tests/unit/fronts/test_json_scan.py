@@ -62,7 +62,7 @@ def headers(draw: st.DrawFn) -> bytes:
     return made[:at] + draw(st.binary(max_size=2)) + made[at + draw(st.integers(0, 2)) :]
 
 
-@examples(100, 20_000, headers())
+@examples(100, 8_000, headers())
 def test_it_says_what_the_codec_says_or_nothing(given: bytes) -> None:
     found = read(PULL_SCANS[0])(given)
     frame = RemotingFrame(Serialization.JSON, given, b"")

@@ -72,7 +72,7 @@ def _told(answer: bytes) -> store_pb2.SendResponse:
     return response
 
 
-@examples(25, 400, st.lists(EVENTS, max_size=12), st.sampled_from(SETTINGS))
+@examples(25, 200, st.lists(EVENTS, max_size=12), st.sampled_from(SETTINGS))
 def test_the_same_comes_of_it(events: list[Any], settings: dict[str, str]) -> None:
     logging.disable(logging.CRITICAL)
     try:
