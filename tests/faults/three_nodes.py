@@ -1,14 +1,15 @@
 """Three nodes in networks of their own, under load: cuts, pauses and kills, and promotions in the midst of them.
 
     python -m tests.faults.three_nodes --seed 7 --rounds 20 [--keep directory]      needs root
-    python -m tests.faults.three_nodes --seed 7 --every-step                        no chance: one trouble, step by step
+    python -m tests.faults.three_nodes --seed 7 --every-step [--both]               no chance: one trouble, step by step
 
 Producers are at all three nodes all the time: whoever takes messages is found out. Each round does something to the
 nodes, promotes a slave or both of them (never with accept-loss), and does something more while that is under way. Then
 everything is let go on, promotions that came to nothing are asked for again, and the others follow. Only a slave whose
 log is refused as a fork, or as ahead, is seeded anew. With `--every-step` the trouble is always the same (see `STEPS`),
-and each of the slaves in turn is asked to take over before each of its steps, and after the last. In the end each
-message told PUT_OK is on every node, once, with its number; the logs are the same, and their audit finds nothing.
+and one of the slaves in turn, with `--both` each of them, is asked to take over before each of its steps, and after the
+last. In the end each message told PUT_OK is on every node, once, with its number; the logs are the same, and their
+audit finds nothing.
 Prints a report as JSON.
 """
 
@@ -79,8 +80,8 @@ class ThreeNodes:
         self.problems: list[str] = []
         self.heal_seconds: list[float] = []
 
-    def run(self, rounds: int | None) -> dict[str, Any]:
-        """So many rounds, or a promotion at every step; the report."""
+    def run(self, rounds: int | None, *, both: bool = False) -> dict[str, Any]:
+        """So many rounds, or a promotion at every step, of `both` slaves if asked; the report."""
         ledgers: list[Ledger] = []
         try:
             with ExitStack() as stack:
@@ -92,7 +93,7 @@ class ThreeNodes:
                         one = load(node.address("store"), None, self.file_size, self.seed, name=side, check=False)
                         ledgers.append(loads.enter_context(one))
                     if rounds is None:
-                        self.every_step(ledgers)
+                        self.every_step(ledgers, both=both)
                     for _ in range(rounds or 0):
                         self.one_round(ledgers)
                 self.heal()
@@ -146,10 +147,13 @@ class ThreeNodes:
             lambda: f"nothing is acknowledged: {self.describe()}",
         )
 
-    def every_step(self, ledgers: Sequence[Ledger]) -> None:
-        """The slave that is cut off, and then the other, is promoted before each step of the trouble, and after all."""
+    def every_step(self, ledgers: Sequence[Ledger], *, both: bool) -> None:
+        """A slave is promoted before each step of the trouble, and after all.
+
+        It is the one that is cut off or the other in turn, the first by the seed; or each of them, one after the other.
+        """
         for place in range(len(STEPS) + 1):
-            for asks_the_other in (False, True):
+            for asks_the_other in (False, True) if both else (bool((place + self.seed) % 2),):
                 master, slaves = self.master, [side for side in SIDES if side != self.master]
                 lagging, other = slaves[place % 2], slaves[1 - place % 2]
                 asked = other if asks_the_other else lagging
@@ -339,11 +343,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--every-step", action="store_true", help="no rounds, but a promotion at every step")
+    parser.add_argument("--both", action="store_true", help="of each slave at every step, not of one of them in turn")
     parser.add_argument("--keep", type=Path, help="leave the nodes here")
     arguments = parser.parse_args()
     rounds = None if arguments.every_step else arguments.rounds
     with tempfile.TemporaryDirectory(prefix="tandem-three-") as scratch, network(SIDES) as net:
-        report = ThreeNodes(arguments.keep or Path(scratch), net, arguments.seed).run(rounds)
+        report = ThreeNodes(arguments.keep or Path(scratch), net, arguments.seed).run(rounds, both=arguments.both)
     json.dump(report, sys.stdout, indent=1)
     return 1 if report["problems"] else 0
 

@@ -2,7 +2,6 @@
 
 import platform
 import shutil
-import subprocess
 import sys
 import tomllib
 import zipfile
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.conftest import packaged
 from tools import build_deb, build_wheels
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,29 +19,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_800), pytest.mark.xdist_gr
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 MOST_OF_A_WHEEL = 8_000_000
 ASKED = "from tandemmq.store.compiled_core import core_problem; print(core_problem())"
-
-
-def run(*command: object, problem: str = "") -> str:
-    """What a command says. Skips where it fails with `problem`."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, cwd="/")
-    if done.returncode and problem and problem in done.stderr:
-        pytest.skip(f"{problem} cannot be had")
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4_000:]
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With wheels for both processors."""
-    found = tmp_path_factory.mktemp("packages")
-    run(sys.executable, ROOT / "tools" / "build_wheels.py", "--into", found, problem="compiler.txt")
-    return found
-
-
-@pytest.fixture(scope="module")
-def wheels(directory: Path) -> dict[str, Path]:
-    """By processor."""
-    return {path.stem.rpartition("_2_28_")[2]: path for path in directory.glob("tandemmq-*-manylinux_*.whl")}
 
 
 def test_wheels_have_the_core_for_their_processor_and_an_old_c_library(wheels: dict[str, Path], tmp_path: Path) -> None:
@@ -55,28 +32,29 @@ def test_wheels_have_the_core_for_their_processor_and_an_old_c_library(wheels: d
         build_wheels.check(wheels["aarch64"], "x86_64")
     if platform.machine() in wheels:
         zipfile.ZipFile(wheels[platform.machine()]).extractall(tmp_path)
-        assert run(sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {ASKED}").strip() == ""
+        asked = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {ASKED}"
+        assert packaged(sys.executable, "-c", asked).strip() == ""
 
 
 def test_other_machines_get_one_without_the_core(directory: Path, tmp_path: Path) -> None:
     [wheel] = directory.glob("tandemmq-*-py3-none-any.whl")
     zipfile.ZipFile(wheel).extractall(tmp_path)
-    told = run(sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {ASKED}")
+    told = packaged(sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {ASKED}")
     assert told.strip() == "it is not built for this Python"
 
 
 @pytest.mark.skipif(not all(map(shutil.which, ("dpkg-deb", "ld"))), reason="no dpkg-deb, or no linker")
 @pytest.mark.skipif(platform.machine() not in build_deb.ARCHITECTURES, reason="no name of Debian's for the processor")
 def test_the_debian_package_has_all_that_its_units_name(directory: Path, wheels: dict[str, Path]) -> None:
-    run(sys.executable, ROOT / "tools" / "build_deb.py", "--into", directory)
+    packaged(sys.executable, ROOT / "tools" / "build_deb.py", "--into", directory)
     [package] = directory.glob("tandemmq_*.deb")
     unpacked = directory / "unpacked"
-    run("dpkg-deb", "-x", package, unpacked)
-    assert {line.split()[1] for line in run("dpkg-deb", "-c", package).splitlines()} == {"root/root"}
-    assert run("dpkg-deb", "-f", package, "Version").strip() == build_deb.debian_version(VERSION)
-    run("dpkg-deb", "-e", package, unpacked / "DEBIAN")
+    packaged("dpkg-deb", "-x", package, unpacked)
+    assert {line.split()[1] for line in packaged("dpkg-deb", "-c", package).splitlines()} == {"root/root"}
+    assert packaged("dpkg-deb", "-f", package, "Version").strip() == build_deb.debian_version(VERSION)
+    packaged("dpkg-deb", "-e", package, unpacked / "DEBIAN")
     for name in ("postinst", "prerm"):
-        run("sh", "-n", unpacked / "DEBIAN" / name)
+        packaged("sh", "-n", unpacked / "DEBIAN" / name)
     units = sorted((unpacked / "lib" / "systemd" / "system").iterdir())
     assert [path.name for path in units] == [path.name for path in sorted((ROOT / "deploy" / "systemd").iterdir())]
     settings = (unpacked / "DEBIAN" / "conffiles").read_text().split()
@@ -87,7 +65,7 @@ def test_the_debian_package_has_all_that_its_units_name(directory: Path, wheels:
         assert config in settings
     [packages] = (unpacked / build_deb.HOME).glob("lib/python*/site-packages")
     program = f"import sys; sys.path.insert(0, {str(packages)!r}); {ASKED}"
-    assert run(sys.executable, "-c", program).strip() == ""
+    assert packaged(sys.executable, "-c", program).strip() == ""
 
 
 def test_what_comes_before_a_release_sorts_before_it() -> None:
