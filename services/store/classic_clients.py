@@ -26,7 +26,10 @@ from tandemmq.store.fronts.remoting.direct_send import FramesCore
 from tandemmq.store.fronts.remoting.dispatch import Dispatch, RemotingTimes
 from tandemmq.store.fronts.remoting.front import RemotingFront
 from tandemmq.store.fronts.remoting.identity import RemotingIdentity
+from tandemmq.store.fronts.remoting.request_modes import RequestModes
 from tandemmq.store.fronts.remoting.scans import SCANS
+from tandemmq.store.log.edges.clock import SystemClock
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.names_link import NamesLink
 from tandemmq.store.remoting_settings import RemotingMode
 from tandemmq.store.settings import StoreSettings
@@ -59,8 +62,9 @@ class ClassicClients:
     ) -> None:
         """Take the ports, if classic clients are to be served. `secrets`: users' signing secrets.
 
-        Raises PortTaken, UnreadableCertificate.
+        Raises PortTaken, UnreadableCertificate, UnreadableTable.
         """
+        self._modes = RequestModes(settings.store_path_root_dir, LocalDisk(), SystemClock())
         self.port = 0
         self._front: RemotingFront | None = None
         self._server: RemotingServer | None = None
@@ -121,7 +125,14 @@ class ClassicClients:
             traffic = self._traffic = TrafficHistory(self._counters, broker.store.timers, _today)
             traffic.start()
             self._front = RemotingFront(
-                broker, delivery, settings.remoting_rules(), self._dispatch, announced, core, traffic.came_back
+                broker,
+                delivery,
+                settings.remoting_rules(),
+                self._dispatch,
+                self._modes,
+                announced,
+                core,
+                traffic.came_back,
             )
             rules = AdministrationRules(
                 cluster=settings.broker_cluster_name,

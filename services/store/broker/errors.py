@@ -19,7 +19,7 @@
         ├── StoreStarting           recovery has not finished
         ├── StoreStopping           a long poll or a stream ended by the store's own end
         ├── SendFailed              a fault of the program: nothing is acknowledged
-        ├── UnreadableTable         topics.json and its back-up cannot be read
+        ├── UnreadableTable         a table's file, as topics.json, and its back-up cannot be read
         └── TableNotSaved           the disk refused the new table
 """
 

@@ -26,8 +26,11 @@ from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.fronts.remoting.dispatch import Dispatch
 from tandemmq.store.fronts.remoting.front import RemotingFront
 from tandemmq.store.fronts.remoting.identity import RemotingIdentity
+from tandemmq.store.fronts.remoting.request_modes import RequestModes
 from tandemmq.store.fronts.remoting.rules import RemotingRules
 from tandemmq.store.fronts.remoting.scans import SCANS
+from tandemmq.store.log.edges.clock import SystemClock
+from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.metrics import StoreMetrics
 from tandemmq.store.settings import CoreChoice, FlushDiskType
 from tests.campaigns import examples
@@ -55,7 +58,8 @@ class Served:
         core = compiled_core(kit.broker, kit.store.timers.call_soon, CoreChoice.ALWAYS, "cluster").frames
         assert core is not None
         rules = RemotingRules("cluster", "broker-a", HOST)
-        self.front = RemotingFront(kit.broker, kit.delivery, rules, dispatch, core=core if compiled else None)
+        modes = RequestModes(kit.store.config.store_path_root_dir, LocalDisk(), SystemClock())
+        self.front = RemotingFront(kit.broker, kit.delivery, rules, dispatch, modes, core=core if compiled else None)
         self.transport = Transport()
         self.connection = RemotingConnection(self, RemotingLimits(turn_seconds=60), RemotingCounts())
         if compiled:

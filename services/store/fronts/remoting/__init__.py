@@ -28,6 +28,7 @@ One noun per file::
     pop_header.py       ... as consumers ask for them, and acknowledge
     scans.py            the requests whose headers are scanned
     assignments.py      which queues a consumer is to have, and whether it pulls or pops
+    request_modes.py    ... as it was set, in RocketMQ's file
     offsets.py          where queues begin and end, and where groups stand
     resets.py           positions that an operator has set, until consumers know
     returns.py          messages that could not be consumed

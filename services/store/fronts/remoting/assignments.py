@@ -10,20 +10,20 @@ from tandemmq.store.broker.broker import Broker
 from tandemmq.store.fronts.remoting import json_bodies
 from tandemmq.store.fronts.remoting.call import Handler, RemotingCall
 from tandemmq.store.fronts.remoting.clients import RemotingClients
+from tandemmq.store.fronts.remoting.request_modes import POP, PULL, RequestModes
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
-POP, PULL = "POP", "PULL"
-_MOST_MODES = 10_000
+_RETRY = "%RETRY%"
 
 
 class Assignments:
-    """Answers them. The modes are not kept over a restart: then groups pull, which gives them the same messages."""
+    """Answers them."""
 
-    def __init__(self, broker: Broker, clients: RemotingClients, broker_name: str) -> None:
+    def __init__(self, broker: Broker, clients: RemotingClients, broker_name: str, modes: RequestModes) -> None:
         self._broker = broker
         self._clients = clients
         self._broker_name = broker_name
-        self._popping: set[tuple[str, str]] = set()
+        self._modes = modes
 
     def handlers(self) -> dict[int, Handler]:
         """By request code."""
@@ -33,27 +33,26 @@ class Assignments:
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.modes,
         }
 
-    def set_mode(self, call: RemotingCall) -> Command:
-        """SET_MESSAGE_REQUEST_MODE: whether a group pulls or pops a topic."""
+    async def set_mode(self, call: RemotingCall) -> Command:
+        """SET_MESSAGE_REQUEST_MODE: whether a group pulls or pops a topic; kept when this is answered."""
         call.demand(Need(Action.MANAGE))
         said = json_bodies.read(call.body)
-        key = json_bodies.text(said, "consumerGroup"), json_bodies.text(said, "topic")
-        mode = json_bodies.text(said, "mode")
+        group, topic = json_bodies.text(said, "consumerGroup"), json_bodies.text(said, "topic")
+        mode, share_queues = json_bodies.text(said, "mode"), said.get("popShareQueueNum", 0)
         if mode not in (POP, PULL):
             raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The mode {mode[:40]} is neither POP nor PULL.")
-        if len(self._popping) >= _MOST_MODES and key not in self._popping:
-            raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"{_MOST_MODES:,} modes are set: no more are kept.")
-        (self._popping.add if mode == POP else self._popping.discard)(key)
+        if topic.startswith(_RETRY):
+            raise RemotingRefusal(ResponseCode.NO_PERMISSION, "A retry topic is always pulled: it has no mode.")
+        kept = {"consumerGroup": group, "mode": mode, "topic": topic}
+        await self._modes.put(
+            group, topic, kept | {"popShareQueueNum": share_queues if type(share_queues) is int else 0}
+        )
         return call.ok()
 
     def modes(self, call: RemotingCall) -> Command:
-        """GET_ALL_MESSAGE_REQUEST_MODE: the groups that pop, by topic, for Java slaves."""
+        """GET_ALL_MESSAGE_REQUEST_MODE: the modes that were set, by topic and group, for Java slaves."""
         call.demand(Need(Action.VIEW))
-        table: dict[str, dict[str, object]] = {}
-        for group, topic in sorted(self._popping):
-            said = {"consumerGroup": group, "mode": POP, "popShareQueueNum": 0, "topic": topic}
-            table.setdefault(topic, {})[group] = said
-        return call.ok(None, json_bodies.write({"messageRequestModeMap": table}))
+        return call.ok(None, json_bodies.write(self._modes.document()))
 
     def assigned(self, call: RemotingCall) -> Command:
         """QUERY_ASSIGNMENT: the queues of one consumer in a topic."""
@@ -61,7 +60,7 @@ class Assignments:
         group, topic = json_bodies.text(said, "consumerGroup"), json_bodies.text(said, "topic")
         client_id = json_bodies.text(said, "clientId")
         call.demand(use_group(group))
-        if (group, topic) in self._popping:
+        if self._modes.pops(group, topic):
             return self._told(call, topic, [-1], POP)
         config = self._broker.topics.get(topic)
         queues = list(range(0 if config is None else config.read_queues))

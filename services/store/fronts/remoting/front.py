@@ -20,6 +20,7 @@ from tandemmq.store.fronts.remoting.queue_locking import QueueLocking
 from tandemmq.store.fronts.remoting.recalling import Recalling
 from tandemmq.store.fronts.remoting.relays import Relays
 from tandemmq.store.fronts.remoting.replies import Replies
+from tandemmq.store.fronts.remoting.request_modes import RequestModes
 from tandemmq.store.fronts.remoting.resets import ClassicResets
 from tandemmq.store.fronts.remoting.retry_sends import RetrySends
 from tandemmq.store.fronts.remoting.returns import Returns
@@ -41,6 +42,7 @@ class RemotingFront:
         delivery: Delivery,
         rules: RemotingRules,
         dispatch: Dispatch,
+        modes: RequestModes,
         announced: Announced = nobody_to_tell,
         core: FramesCore | None = None,
         came_back: CameBack = nobody_counts,
@@ -67,7 +69,7 @@ class RemotingFront:
             Returns(delivery, lambda topic: broker.topics.get(topic) is not None, came_back),
             RemotingTransactions(delivery),
             Popping(delivery, rules),
-            Assignments(broker, self.clients, rules.broker_name),
+            Assignments(broker, self.clients, rules.broker_name, modes),
             Queries(broker),
             Relays(broker, self.clients, rules.broker_name),
             Replies(broker, self.clients, rules, partial(sending.receipt, reply=True)),

@@ -1,0 +1,70 @@
+"""RequestModes: whether a group pops a topic or pulls it, in RocketMQ's own file (``MessageRequestModeManager``)."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tandemmq.common.wire.remoting.codes import ResponseCode
+from tandemmq.store.broker.local_table import LocalTable, TableForm
+from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
+from tandemmq.store.log.edges.clock import Clock
+from tandemmq.store.log.edges.disk import Disk
+
+POP, PULL = "POP", "PULL"
+MAP = "messageRequestModeMap"
+_MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicModes:
+    """The modes that were set for one topic."""
+
+    name: str
+    groups: Mapping[str, Mapping[str, Any]]
+    """By group, what the operator's request said: its mode, and fields that have no meaning here."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The topic's entry in the file."""
+        return {group: dict(said) for group, said in self.groups.items()}
+
+    @classmethod
+    def from_json(cls, name: str, entry: Mapping[str, Any]) -> "TopicModes":
+        """Read an entry. Raises ValueError."""
+        for group, said in entry.items():
+            mode = said.get("mode", PULL) if isinstance(said, dict) else said
+            if mode not in (POP, PULL):
+                raise ValueError(f"group {group} has a mode for topic {name} that makes no sense: {str(mode)[:40]}")
+        return cls(name, entry)
+
+
+MODES = TableForm("request mode", "messageRequestMode.json", "", MAP, TopicModes.from_json)
+"""The modes in files. Nothing follows a metadata service: there is no copy."""
+
+
+class RequestModes:
+    """The modes of one store, in `config/messageRequestMode.json`. A group for which none was set pulls."""
+
+    def __init__(self, root: Path, disk: Disk, clock: Clock) -> None:
+        """Read those of the store directory `root`. Raises UnreadableTable."""
+        self._table = LocalTable(MODES, root, disk, clock)
+        self._turn = asyncio.Lock()
+
+    def pops(self, group: str, topic: str) -> bool:
+        """Whether the group pops this topic."""
+        modes = self._table.get(topic)
+        return modes is not None and modes.groups.get(group, {}).get("mode") == POP
+
+    def document(self) -> dict[str, Any]:
+        """All of them, as a Java slave reads them."""
+        return {MAP: {one.name: one.to_json() for one in sorted(self._table.all(), key=lambda one: one.name)}}
+
+    async def put(self, group: str, topic: str, said: Mapping[str, Any]) -> None:
+        """Durable when this returns. Raises TableNotSaved, RemotingRefusal: there are too many."""
+        async with self._turn:
+            modes = self._table.get(topic)
+            groups = {} if modes is None else modes.groups
+            if group not in groups and sum(len(one.groups) for one in self._table.all()) >= _MOST:
+                raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"{_MOST:,} modes are set: no more are kept.")
+            await self._table.change([TopicModes(topic, {**groups, group: dict(said)})], [])
