@@ -378,3 +378,12 @@ def test_what_has_no_meaning_here_is_refused_by_name(client: ClassicClient, unse
     refused = client.call(unserved, {})
     assert refused.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     assert refused.remark.startswith(f" request type {int(unserved)} not supported: {unserved.name}: ")
+
+
+def test_every_code_is_served_or_refused_with_a_reason(client: ClassicClient) -> None:
+    unexplained = []
+    for one in RequestCode:
+        answer = client.call(one, {})
+        if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and one.name not in (answer.remark or ""):
+            unexplained.append(one.name)
+    assert unexplained == []

@@ -21,6 +21,8 @@ _COLD = "there is no cold data: the kernel's page cache decides what is in memor
 _ROCKSDB = "there is no RocksDB here: tables are JSON in config/"
 _FILTERS = "there are no filter servers; use SQL-92"
 _GIVEN_UP = "a half message that was given up is in TRANS_CHECK_MAX_TIME_TOPIC, and stays there"
+_NAMES = "name servers are asked that; ask the one at which this broker is registered (namesrvAddr)"
+_CLIENTS = "a broker asks clients that, and not the other way"
 _NOBODY = "RocketMQ has a number for it and no broker that serves it"
 _SUSPENDED = f"{_NOBODY}; a group stops with consumeEnable=false (mqadmin updateSubGroup -s false)"
 
@@ -76,6 +78,45 @@ REASONS: Mapping[RequestCode, str] = MappingProxyType(
         RequestCode.ADJUST_CONSUMER_THREAD_POOL: f"{_NOBODY}; a consumer sets its own threads",
         RequestCode.WHO_CONSUME_THE_MESSAGE: f"{_NOBODY}; see tandem message find, and tandem message trace",
         RequestCode.QUERY_CORRECTION_OFFSET: "offsets are corrected by tandem group reset",
+        RequestCode.PUT_KV_CONFIG: _NAMES,
+        RequestCode.GET_KV_CONFIG: _NAMES,
+        RequestCode.DELETE_KV_CONFIG: _NAMES,
+        RequestCode.REGISTER_BROKER: _NAMES,
+        RequestCode.UNREGISTER_BROKER: _NAMES,
+        RequestCode.GET_ROUTEINFO_BY_TOPIC: _NAMES,
+        RequestCode.GET_BROKER_CLUSTER_INFO: _NAMES,
+        RequestCode.WIPE_WRITE_PERM_OF_BROKER: _NAMES,
+        RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: _NAMES,
+        RequestCode.DELETE_TOPIC_IN_NAMESRV: _NAMES,
+        RequestCode.REGISTER_TOPIC_IN_NAMESRV: _NAMES,
+        RequestCode.GET_KVLIST_BY_NAMESPACE: _NAMES,
+        RequestCode.GET_TOPICS_BY_CLUSTER: _NAMES,
+        RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS: _NAMES,
+        RequestCode.UPDATE_NAMESRV_CONFIG: _NAMES,
+        RequestCode.GET_NAMESRV_CONFIG: _NAMES,
+        RequestCode.QUERY_DATA_VERSION: _NAMES,
+        RequestCode.ADD_WRITE_PERM_OF_BROKER: _NAMES,
+        RequestCode.GET_BROKER_MEMBER_GROUP: _NAMES,
+        RequestCode.BROKER_HEARTBEAT: _NAMES,
+        RequestCode.GET_UNIT_TOPIC_LIST: _NAMES,
+        RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST: _NAMES,
+        RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST: _NAMES,
+        RequestCode.CHECK_TRANSACTION_STATE: _CLIENTS,
+        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: _CLIENTS,
+        RequestCode.RESET_CONSUMER_CLIENT_OFFSET: _CLIENTS,
+        RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: _CLIENTS,
+        RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: _CLIENTS,
+        RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: NO_CONTROLLER,
+        RequestCode.CONTROLLER_ELECT_MASTER: NO_CONTROLLER,
+        RequestCode.CONTROLLER_REGISTER_BROKER: NO_CONTROLLER,
+        RequestCode.CONTROLLER_GET_REPLICA_INFO: NO_CONTROLLER,
+        RequestCode.CONTROLLER_GET_METADATA_INFO: NO_CONTROLLER,
+        RequestCode.UPDATE_CONTROLLER_CONFIG: NO_CONTROLLER,
+        RequestCode.GET_CONTROLLER_CONFIG: NO_CONTROLLER,
+        RequestCode.CLEAN_BROKER_DATA: NO_CONTROLLER,
+        RequestCode.CONTROLLER_GET_NEXT_BROKER_ID: NO_CONTROLLER,
+        RequestCode.CONTROLLER_APPLY_BROKER_ID: NO_CONTROLLER,
+        RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE: f"name servers of RocketMQ 5 send it, one way; {_MEMBERS}",
     }
 )
 """Why, and what to do."""
