@@ -28,6 +28,8 @@ class Turns:
         self._line: list[tuple[int, int, int, asyncio.Future[None]]] = []
         """A heap: whose owner holds least comes first, then who holds least, then who came first."""
         self._numbers = count()
+        self._called = False
+        """Somebody from the line goes on in the next turn."""
         self.lagging: set[object] = set()
         """Connections that have sent more than was read in their slice."""
 
@@ -37,7 +39,7 @@ class Turns:
 
     async def large(self, account: Account) -> None:
         """Wait until a large answer may be made for the caller whose account this is."""
-        if self._line or self._over():
+        if self._line or self._called or self._over():
             future: asyncio.Future[None] = self._loop.create_future()
             heappush(self._line, (account.owner.used, account.used, next(self._numbers), future))
             await future
@@ -51,12 +53,15 @@ class Turns:
 
     def _next(self) -> None:
         """A turn later: the first in the line may go on, however long the turn before has taken."""
-        self._ends = 0.0
+        called, self._called = self._called, False
         while self._line:
             *_, first = heappop(self._line)
             if not first.done():
                 first.set_result(None)
-                if self._line and not self._ends:
-                    self._ends = monotonic() + self._seconds
-                    self._loop.call_soon(self._next)
+                self._called, self._ends = True, monotonic() + self._seconds
+                self._loop.call_soon(self._next)
                 return
+        if called:  # this turn is that one's, to its end
+            self._loop.call_soon(self._next)
+        else:
+            self._ends = 0.0
