@@ -123,8 +123,7 @@ class Protocol(ServerHolding):
         connection = self.connection
         if connection.reader.behind:
             self._fall_behind()
-        if self.parked and not connection.sender.stalled:
-            self._schedule()
+        self._unpark()  # in this turn: in the next, writers that got room would have filled the window again
         if connection.sender.output:
             self.flush()
         if self.holds:
