@@ -17,6 +17,7 @@ from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import ONE_WAY, Command
 from tandemmq.common.wire.remoting.frames import RemotingFrameReader, Serialization
 from tandemmq.common.wire.remoting.versions import V5_3_2
+from tests.contract.remoting.encrypted_socket import EncryptedSocket
 
 SECONDS = 60.0
 """Patience with the store."""
@@ -52,7 +53,7 @@ class ClassicClient:
         *,
         version: int = V5_3_2,
         serialization: Serialization = Serialization.JSON,
-        connection: socket.socket | None = None,
+        connection: socket.socket | EncryptedSocket | None = None,
         sign: Sign | None = None,
     ) -> None:
         self.client_id = client_id
@@ -65,6 +66,7 @@ class ClassicClient:
         self._serialization = serialization
         self._sign = sign
         self._socket = connection or socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
+        self._sending = threading.Lock()  # a test's thread asks while the reading one answers the broker
         self._waiting: dict[int, Future[Answer]] = {}
         self._number = 0
         self._closed = False
@@ -101,7 +103,11 @@ class ClassicClient:
         command = Command(code, number, flag, texts, body, None, self.language, self.version, self._serialization)
         if self._sign is not None:
             self._sign(command)
-        self._socket.sendall(encode(command))
+        self._write(command)
+
+    def _write(self, command: Command) -> None:
+        with self._sending:
+            self._socket.sendall(encode(command))
 
     def _read(self) -> None:
         reader = RemotingFrameReader()
@@ -122,7 +128,7 @@ class ClassicClient:
             return
         answer = self.answer(command)
         if answer is not None:
-            self._socket.sendall(encode(answer))
+            self._write(answer)
         self.asked.put(Answer.of(command))
 
     def next_asked(self, code: int) -> Answer:

@@ -16,6 +16,7 @@ from tandemmq.common.wire.remoting.command import Command
 from tests.certificates import Authority
 from tests.contract.remoting.classic_client import SECONDS, ClassicClient, records
 from tests.contract.remoting.conftest import Connect, classic, port_of
+from tests.contract.remoting.encrypted_socket import EncryptedSocket
 from tests.contract.store_process import StoreProcess
 
 
@@ -166,10 +167,8 @@ def test_tls_where_it_is_enforced(secured: tuple[StoreProcess, Path]) -> None:
     store, authority = secured
     context = trusting_context(authority)
     context.check_hostname = False
-    with context.wrap_socket(raw(store)) as encrypted:
-        client = ClassicClient(0, connection=encrypted)
+    with ClassicClient(0, connection=EncryptedSocket(raw(store), context)) as client:
         assert client.send("encrypted").code == 0
-        client.close()
     with raw(store) as plain:
         plain.sendall(encode(Command(RequestCode.GET_MAX_OFFSET, 1, 0, {"topic": "t", "queueId": "0"})))
         assert ended(plain)
@@ -179,8 +178,6 @@ def test_tls_and_plain_text_on_one_port(classic_store: StoreProcess, connect: Co
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    with context.wrap_socket(raw(classic_store)) as encrypted:
-        client = ClassicClient(0, connection=encrypted)
+    with ClassicClient(0, connection=EncryptedSocket(raw(classic_store), context)) as client:
         assert client.send("both").code == 0
-        client.close()
     assert connect().send("both").fields["queueOffset"] == "1"
