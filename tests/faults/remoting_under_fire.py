@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -57,6 +57,9 @@ class Besieged(Protocol):
     def end(self) -> None:
         """Ends it cleanly, and looks whether everything is there."""
 
+    def close(self) -> None:
+        """Lets go of the honest client, whatever has happened."""
+
 
 class BesiegedStore:
     """A store: a message is sent, and pulled again."""
@@ -89,6 +92,10 @@ class BesiegedStore:
                 found += [one.body for one in records(client.pull("healthy", WHOLE, len(found)))]
         assert found == [b"body %d" % number for number in range(self._sent)]
 
+    def close(self) -> None:
+        """See Besieged."""
+        self._client.close()
+
 
 class BesiegedNames:
     """A name server: the route of a broker that is registered over a connection which stays open."""
@@ -112,19 +119,27 @@ class BesiegedNames:
         assert self._names.stop() == 0, self.log.read_text()[-5_000:]
         check_log(self.log)
 
+    def close(self) -> None:
+        """See Besieged."""
+        self._client.close()
+
 
 @contextmanager
 def besieged(at: str, directory: Path) -> Iterator[Besieged]:
     """A process of a kind."""
     if at == "store":
-        with classic(directory / "store", remoting_max_connections=1_000) as store:
-            yield BesiegedStore(store)
+        with (
+            classic(directory / "store", remoting_max_connections=1_000) as store,
+            closing(BesiegedStore(store)) as target,
+        ):
+            yield target
         return
     with (
         NamesProcess(directory / "names") as names,
         classic(directory / "store", namesrv_addr=names.address, broker_ip1="127.0.0.1") as store,
+        closing(BesiegedNames(names, store)) as target,
     ):
-        yield BesiegedNames(names, store)
+        yield target
 
 
 def check_log(log: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -47,8 +48,8 @@ def test_thousands_of_idle_connections(tmp_path: Path) -> None:
         pytest.skip(f"{hard} descriptors are too few for {IDLE} connections and their server")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     try:
-        with classic(tmp_path / "store") as store:
-            asyncio.run(beside_idle_connections(BesiegedStore(store)))
+        with classic(tmp_path / "store") as store, closing(BesiegedStore(store)) as target:
+            asyncio.run(beside_idle_connections(target))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
