@@ -29,6 +29,7 @@ def programs(address: str) -> list[tuple[str, str]]:
     return [(text.replace("127.0.0.1:8081", address), said) for text, said in PROGRAM.findall(DOCUMENT.read_text())]
 
 
+@pytest.mark.timeout(600)
 def test_the_programs_print_what_the_page_says(tmp_path: Path) -> None:
     with StoreProcess(tmp_path / "store") as store:
         found = [one for one in programs(store.address) if LATER not in one[0]]
@@ -43,6 +44,7 @@ def test_the_programs_print_what_the_page_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_the_program_that_sends_for_later(tmp_path: Path) -> None:
     with StoreProcess(tmp_path / "store") as store:
         ((program, said),) = (one for one in programs(store.address) if LATER in one[0])
@@ -51,7 +53,7 @@ def test_the_program_that_sends_for_later(tmp_path: Path) -> None:
 
 def printed(program: str) -> list[str]:
     """The lines that a program prints."""
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
     assert found.returncode == 0, f"{program}\n{found.stderr}"
     return found.stdout.splitlines()
 
