@@ -95,11 +95,19 @@ CHOSEN: dict[str, Any] = {}
 """Settings of every host."""
 
 
+def add_unused_methods(echo: Echo, server: Any) -> None:
+    """Of a service that nobody calls."""
+    handlers: dict[str, Any] = {f"Say{number}": grpc.unary_unary_rpc_method_handler(echo.say) for number in range(60)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(f"{SERVICE}.Unused", handlers),))
+    server.add_registered_method_handlers(f"{SERVICE}.Unused", handlers)
+
+
 @asynccontextmanager
-async def hosted(**settings: Any) -> AsyncIterator[tuple[ServiceHost, Echo, grpc.aio.Channel]]:
+async def hosted(*more: Any, **settings: Any) -> AsyncIterator[tuple[ServiceHost, Echo, grpc.aio.Channel]]:
     echo = Echo()
     host = ServiceHost(ServerSettings(**CHOSEN, **settings))
-    host.add(add_echo, echo)
+    for add in (add_echo, *more):
+        host.add(add, echo)
     await host.start()
     await host.serving()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{host.port}") as channel:
@@ -136,6 +144,25 @@ async def test_all_four_kinds_of_calls_pass_the_guard() -> None:
         assert [x async for x in method(channel.stream_stream, "Converse")(letters())] == [b"A", b"B"]
         assert [x async for x in method(channel.unary_stream, "WriteTwice")(b"x")] == [b"x", b"x"]
         assert host.guard.in_flight == 0
+
+
+async def test_a_call_takes_the_same_steps_however_many_methods_the_port_has() -> None:
+    async def steps(*more: Any) -> int:
+        async with hosted(*more) as (_, _echo, channel):
+            ask = say(channel)
+            await ask(b"first")
+            called: list[str] = []
+            before = sys.getprofile()
+            sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
+            try:
+                for _ in range(20):
+                    await ask(b"again")
+            finally:
+                sys.setprofile(before)
+            return len(called)
+
+    alone = await steps()
+    assert await steps(add_unused_methods) < 1.25 * alone
 
 
 @pytest.mark.slow
