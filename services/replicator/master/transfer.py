@@ -93,7 +93,6 @@ class Transfer:
     """One slave's connection."""
 
     __slots__ = (
-        "_accepted_at",
         "_asked",
         "_last_read",
         "_last_write",
@@ -108,7 +107,7 @@ class Transfer:
 
     def __init__(self, rules: TransferRules, now: float) -> None:
         self._rules = rules
-        self._accepted_at = self._last_read = self._last_write = self._quota_from = now
+        self._last_read = self._last_write = self._quota_from = now
         self._quota_used = 0
         self._asked = 0
         self.begun = False

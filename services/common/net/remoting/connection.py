@@ -85,8 +85,6 @@ class RemotingConnection(asyncio.Protocol):
         self.peer = ""
         """`host:port` of the other side, as RocketMQ prints addresses."""
         self.peer_host = ""
-        self.local_host = ""
-        """The address of ours that the peer has called."""
         self.tls = False
         """Whether it is encrypted."""
         self.reason = "the peer closed the connection"
@@ -101,7 +99,6 @@ class RemotingConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(_WRITE_BUFFER)
         self.peer_host, self.peer = _address(transport.get_extra_info("peername"))
-        self.local_host, _ = _address(transport.get_extra_info("sockname"))
         self.tls = transport.get_extra_info("ssl_object") is not None
         self._receiver.began(self)
 

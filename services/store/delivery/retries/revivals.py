@@ -108,8 +108,6 @@ class Revivals:
         self._timers_current = timers_current
         self._logs: list[_ReviveLog] = []
         self._task: asyncio.Task[None] | None = None
-        self.revived = 0
-        """Messages since the start."""
 
     def start(self) -> None:
         """Begin where RocketMQ's group stands; nothing runs where there is no such log."""
@@ -182,5 +180,3 @@ class Revivals:
             raise
         except TandemError as error:
             log.error("a message that was popped is passed over", topic=place.topic, reason=str(error))
-            return
-        self.revived += 1
