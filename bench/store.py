@@ -22,7 +22,7 @@ TRANSPORTS = ("fast", "grpcio")
 """Values of the setting grpcTransport; the store is measured with each."""
 _SERVICE = "/tandemmq.store.v1.Store"
 _PUT_OK = ("--byte", "3", "--value", str(store_pb2.PUT_OK))
-"""Where a SendResponse has its status: behind tag and length of the receipt, and its own tag."""
+"""Where a SendResponse has its status: after tag and length of the receipt, and its own tag."""
 _STEP = 0.003
 _PULL_BYTES = 1 << 20
 

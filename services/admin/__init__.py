@@ -15,7 +15,7 @@
     consuming/    how far groups are, what they do now, and moving their offsets
     messages/     finding, reading, following and sending messages
     jobs/         audits and rebuilds, each in a process of its own
-    history/      the hour behind us, collected in the background
+    history/      the last hour, collected in the background
     actions/      who did what
     bundle/       a zip file for whoever helps
     console/      the same over HTTP, with pages for a browser

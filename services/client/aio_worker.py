@@ -95,7 +95,7 @@ async def worker(
     `Retry` says, without both by the group's retry policy, and by `back_off` where it has none of its own. After the
     group's retryMaxTimes it is in the dead letters, where `DeadLetter` brings it at once.
     Messages of one order key are handled one after the other: one that fails is kept and tried again here, up to its
-    delivery number `attempts` (without it what retryMaxTimes says), before it is a dead letter and those behind it go
+    delivery number `attempts` (without it what retryMaxTimes says), before it is a dead letter and those after it go
     on. At the end what is being handled is finished, within `grace` seconds. `observers` are told of each message.
     Gives the counts.
 

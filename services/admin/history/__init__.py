@@ -1,4 +1,4 @@
-"""The hour behind us, collected in the background.
+"""The last hour, collected in the background.
 
 * `collected`: lag and state of the cluster, round after round
 * `history`: rates, lag and replication of the hour

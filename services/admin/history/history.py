@@ -1,4 +1,4 @@
-"""The hour behind us: rates, lag and replication of nodes, topics and groups, in memory. No I/O, no clock.
+"""The last hour: rates, lag and replication of nodes, topics and groups, in memory. No I/O, no clock.
 
 Each series is a ring of 4-byte floats, one for each step: 240 in an hour of 15 s steps, some 1.2 KiB with all that is
 around it. A thousand topics and ten thousand groups are 22,000 series: some 30 MB.

@@ -74,7 +74,7 @@ class MessageReader:
         return self.size > 0 or self._left > 0
 
     def _prefix(self, buffer: bytes, start: int, stop: int, messages: list[bytes]) -> int:
-        """Reads a prefix, and the message behind it when all of it is there; gives the position behind."""
+        """Reads a prefix, and the message after it when all of it is there; gives the position after it."""
         end = min(stop, start + PREFIX_SIZE - self.size)
         if self.size or end - start < PREFIX_SIZE:
             self._parts.append(buffer[start:end])
