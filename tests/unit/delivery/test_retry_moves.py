@@ -89,19 +89,44 @@ async def test_a_kill_in_between_neither_loses_nor_repeats_it(tmp_path: Path, mo
             await asyncio.sleep(0.01)
         at.delivery.journal.write()
         copy = at.killed(tmp_path / "copy")
-    for root in (copy, copy):
-        async with delivering(root) as again:
+    for written in (1, 2):
+        async with delivering(copy) as again:
             progress = again.delivery.ledger.progress(place)
             assert progress is not None
             assert (progress.cursor, progress.entries) == (1, {})
             queue = again.store.queue(TIMER_TOPIC, 0)
             assert queue is not None
-            assert queue.max_offset == 1
+            assert queue.max_offset == written
             assert again.delivery.ledger.timers is None, "it still waits"
             (outcome,) = await again.delivery.acknowledge(GROUP, TOPIC, [message.handle])
-            assert (outcome.error, queue.max_offset) == (None, 1), (
-                "who has the old handle does not take it back any more"
-            )
+            again.store.catch_up()
+            assert (outcome.error, queue.max_offset) == (None, 2), "the old handle takes it back, once"
+
+
+async def test_a_handle_of_before_a_kill_says_that_the_message_has_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry_moves, "LONGEST_HOLD_MS", -1)
+    monkeypatch.setattr(retry_moves, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(retry_moves, "_LEAST_LEFT_MS", 0)
+    place = Place(GROUP, TOPIC, 0)
+    async with delivering(tmp_path / "store") as at:
+        await at.send(TOPIC, 2)
+        batch = await at.delivery.receive(Wish(GROUP, TOPIC, most=2, invisible_ms=INVISIBLE_MS))
+        message, done = batch.messages
+        await at.delivery.acknowledge(GROUP, TOPIC, [done.handle])
+        await at.delivery.change_invisible(GROUP, TOPIC, message.handle, 1_000)
+        while (progress := at.delivery.ledger.progress(place)) is None or progress.cursor < 2:
+            await asyncio.sleep(0.01)
+        at.delivery.journal.write()
+        copy = at.killed(tmp_path / "copy")
+    async with delivering(copy) as again:
+        (coming,) = (await again.delivery.receive(Wish(GROUP, TOPIC, invisible_ms=HOUR_MS, wait_ms=60_000))).messages
+        moved, other = await again.delivery.acknowledge(GROUP, TOPIC, [message.handle, done.handle])
+        assert isinstance(moved.error, HandleExpired)
+        assert other.error is None, "it was acknowledged before"
+        (outcome,) = await again.delivery.acknowledge(GROUP, TOPIC, [coming.handle])
+        assert outcome.error is None
 
 
 async def test_what_fails_again_and_again_comes_from_the_retry_topic_with_its_number(tmp_path: Path) -> None:
@@ -223,6 +248,19 @@ async def test_its_handle_still_acknowledges_it(tmp_path: Path) -> None:
             (outcome,) = await at.receiving.acknowledge(GROUP, TOPIC, handles)
             assert outcome.error is None
         await nothing_comes(at, delays)
+
+
+async def test_what_was_before_a_reset_is_not_what_comes_after_it(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at, timers_of(at):
+        (before,) = await moved(at)
+        await at.receiving.reset(GROUP, TOPIC, {0: 0})
+        messages = await at.take()
+        for _ in range(2):
+            assert [one.error for one in await at.acknowledge(messages)] == [None]
+        (outcome,) = await at.receiving.acknowledge(GROUP, TOPIC, [before])
+        assert isinstance(outcome.error, HandleExpired)
+        await at.timers.advance(3_600)
+        assert await until_it_comes(at) == ["late"], "the copy was not taken back"
 
 
 async def test_its_handle_still_forwards_it(tmp_path: Path) -> None:

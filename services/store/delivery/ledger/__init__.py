@@ -2,6 +2,7 @@
 
 * `ledger`: all places of a store, and what is due next
 * `progress`: one group in one queue: what is dealt with, what is given out, what comes again; a state machine
+* `copied_messages`: which copies stand for messages that were dealt with
 * `order`: which messages of an ordered group wait for which
 * `order_lines`: those of all ordered groups
 * `starts`: where a group begins in a topic

@@ -23,6 +23,7 @@ from tandemmq.store.delivery.journal.facts import (
     Snapshot,
     TimersDone,
 )
+from tandemmq.store.delivery.ledger.copied_messages import CopiedMessages
 from tandemmq.store.delivery.ledger.progress import MOST_DUE, QueueProgress, pieces, runs
 
 # An item of the heap: due (44 bits), number of the place (28), first offset (63), messages (15). Five digits of a
@@ -88,6 +89,8 @@ class Ledger:
         """By delay level: the queue offset below which all is delivered."""
         self.timers: TimersDone | None = None
         """How far the timers' topic is delivered; None: nothing is known."""
+        self.copied = CopiedMessages()
+        """Copies that stand for messages that were dealt with."""
         self.forgotten: set[Place] = set()
         """Places that were, and are none any more, as far as the facts since the last `clear` say."""
         self.start = 0
@@ -341,6 +344,7 @@ class Ledger:
         self.entries = self.ready_entries = self.aside_entries = 0
         self.levels.clear()
         self.timers = None
+        self.copied.clear()
         self.forgotten.clear()
         self.start = 0
         self.generation += 1
@@ -388,6 +392,8 @@ class Ledger:
         before, looked_at = len(progress.entries), progress.given
         stood = progress.cursor
         if isinstance(fact, Dealt):
+            if fact.copy >= 0:
+                self.copied.note(fact, progress)
             progress.deal(fact)
             if account.ready or account.aside or self._put_off:
                 self._not_ready(account, fact.first, fact.messages)

@@ -114,6 +114,10 @@ class PlaceReader:
         for begin, end, reason in stretches:
             self._store.note_rot(begin, end, reason)
 
+    def copy_at(self, physical_offset: int) -> bytes | None:
+        """The record of a copy that a fact names; None where there is none any more."""
+        return self._store.read_record(physical_offset)
+
     def one(self, place: Place, offset: int) -> bytes | Absence:
         """One message."""
         queue = self._store.queue(place.topic, place.queue)

@@ -10,7 +10,6 @@ Who still has the handle of a message that waits in its copy may use it: the cop
 a message that waits for its time.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -45,7 +44,6 @@ _LOOK_SECONDS = 30.0
 _LEAST_LEFT_MS = 60_000
 """What comes again so soon is left where it is: its consumer may be putting it off again and again while it works."""
 _AT_ONCE = 128
-_MOST_REMEMBERED = 20_000
 
 
 class MovesInto(NamedTuple):
@@ -102,7 +100,6 @@ class RetryMoves:
         self._open_topic = open_topic
         self._holds: dict[Place, _Hold] = {}
         self._by_queue: set[tuple[str, str]] = set()
-        self._copies: OrderedDict[tuple[Place, int], _Copy] = OrderedDict()
         self.made = 0
         """Copies so far."""
         self._ended = False
@@ -207,15 +204,8 @@ class RetryMoves:
             log.warning("a message cannot move to the retry topic now", group=group.name, reason=str(error))
             return None
         self.made += 1
-        key = (record.unique_key or "") if to == TIMER_TOPIC else ""
-        self._remember(place, offset, _Copy(delivery, now + wait_ms, retry, queue, key))
         self.moved[group.name, topic] = self.moved.get((group.name, topic), 0) + 1
         return Dealt(place, offset, 1, copy.physical_offset)
-
-    def _remember(self, place: Place, offset: int, copy: _Copy) -> None:
-        self._copies[place, offset] = copy
-        if len(self._copies) > _MOST_REMEMBERED:
-            self._copies.popitem(last=False)
 
     # -- handles of what has moved ------------------------------------------------------------------------------------
 
@@ -224,7 +214,7 @@ class RetryMoves:
 
         Raises HandleExpired: it has moved, and comes again from where it is.
         """
-        copy = self._copies.get((handle.place, handle.offset))
+        copy = self._copy_of(handle)
         if copy is None:
             return False
         is_its = copy.delivery.is_delivery(handle.number, handle.start)
@@ -237,12 +227,15 @@ class RetryMoves:
 
     def take_back(self, handle: ReceiptHandle) -> None:
         """Take back the copy of a message, which waits elsewhere. Raises StoreError."""
-        self._recall(handle.place, handle.offset, self._copies.pop((handle.place, handle.offset)))
+        copy = self._copy_of(handle)
+        assert copy is not None, "it waits elsewhere"
+        self._recall(handle.place, handle.offset, copy)
 
     def wait_again(self, handle: ReceiptHandle, wait_ms: int) -> None:
         """A message that waits elsewhere is to come again after another time. Raises StoreError, HandleExpired."""
         place, offset = handle.place, handle.offset
-        before, now = self._copies[place, offset], self._into.wall.now_ms()
+        before, now = self._copy_of(handle), self._into.wall.now_ms()
+        assert before is not None, "it waits elsewhere"
         precision = self._into.delays.precision_ms
         if (now + wait_ms - 1) // precision == (before.due - 1) // precision:
             wait_ms += precision  # or the recall would be about both
@@ -254,6 +247,26 @@ class RetryMoves:
             raise HandleExpired("The message waits in the group's retry topic, and its time cannot be changed now.")
         self._journal.note(fact)
         self._recall(place, offset, before)
+
+    def _copy_of(self, handle: ReceiptHandle) -> _Copy | None:
+        """The copy in which the message of a handle has moved, as far as that is remembered, and not taken back."""
+        known = self._journal.ledger.copied.get(handle.place, handle.offset)
+        if known is None or known.resets != handle.resets:
+            return None
+        taken_back = set()
+        for at in reversed(known.copies):
+            data = self._reader.copy_at(at)
+            if data is None:
+                continue
+            record = decode_record(data, verify=False)
+            given = record.properties
+            due, topic = int(given.get(names.TIMER_DELIVER_MS, 0)), given.get(names.REAL_TOPIC, record.topic)
+            if DELETE_KEY in given:
+                taken_back.add(due)
+            elif due not in taken_back and topic.startswith(RETRY):
+                key = (record.unique_key or "") if record.topic == TIMER_TOPIC else ""
+                return _Copy(known.delivery, due, topic, int(given.get(names.REAL_QID, 0)), key)
+        return None
 
     def _recall(self, place: Place, offset: int, copy: _Copy) -> None:
         now, host = self._into.wall.now_ms(), self._into.host

@@ -1,0 +1,49 @@
+"""CopiedMessages: which copies stand for messages that were dealt with, as far as facts tell. No I/O.
+
+Whoever comes with the handle of such a message can be told where it is: facts are replayed, so that is known after a
+start, and on the store that takes over. What lies before the journal's base is not.
+"""
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+from tandemmq.store.delivery.journal.facts import Dealt, Place
+from tandemmq.store.delivery.ledger.progress import OpenEntry, QueueProgress
+
+_MOST_REMEMBERED = 20_000
+
+
+class CopiedMessage(NamedTuple):
+    """A message of a queue that was so often reset, and how it was given out last."""
+
+    resets: int
+    delivery: OpenEntry
+    copies: tuple[int, ...]
+    """Log offsets, in the order in which they were written; what takes a copy back is one too."""
+
+
+class CopiedMessages:
+    """The newest ones, of all places."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[Place, int], CopiedMessage] = OrderedDict()
+
+    def note(self, fact: Dealt, progress: QueueProgress) -> None:
+        """A fact names a copy; `progress` is as it was before that. Once more for the same fact is fine."""
+        key = fact.place, fact.first
+        entry, known = progress.entries.get(fact.first), self._known.get(key)
+        if known is not None and known.resets == progress.resets:
+            if fact.copy not in known.copies:
+                self._known[key] = known._replace(copies=(*known.copies, fact.copy))
+        elif entry is not None:
+            self._known[key] = CopiedMessage(progress.resets, entry, (fact.copy,))
+            if len(self._known) > _MOST_REMEMBERED:
+                self._known.popitem(last=False)
+
+    def get(self, place: Place, offset: int) -> CopiedMessage | None:
+        """What is known of a message; None: there is no copy, or it is not remembered."""
+        return self._known.get((place, offset))
+
+    def clear(self) -> None:
+        """Nothing is known."""
+        self._known.clear()
