@@ -533,6 +533,30 @@ def test_reads_that_are_all_the_lanes_do_without_python(monkeypatch: pytest.Monk
     assert compare([GREETING, b"".join(calls)], Limits()) == 6
 
 
+def test_the_heads_of_two_methods_in_turn_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A consumer receives and acknowledges."""
+    blocks = [HEAD + Literal(b"grpc-timeout", timeout).encode() for timeout in (b"1S", b"20S")]
+
+    async def go() -> None:
+        one, read = One(Limits(), lane=True), list[bytes]()
+        head = one.connection.head
+
+        def counted(block: bytes) -> object:
+            read.append(block)
+            return head(block)
+
+        monkeypatch.setattr(one.connection, "head", counted)
+        one.protocol.data_received(GREETING)
+        for stream in range(1, 17, 2):
+            said = headers(stream, blocks[stream // 2 % 2]) + data(stream, message(b"later"), end=True)
+            one.protocol.data_received(said)
+            one.short.answer_one()
+        assert (one.taken, read) == (8, blocks)
+        one.protocol.connection_lost(None)
+
+    run_by_hand(go())
+
+
 def test_a_lane_goes_on_after_what_python_has_read() -> None:
     whole = call(3, b"m")
     events: list[Event] = [GREETING + call(1, b"m") + whole[:20], whole[20:], call(5, b"m") + ping(), call(7, b"m")]

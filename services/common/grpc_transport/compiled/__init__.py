@@ -1,7 +1,7 @@
 """The short cut of a server's connections, compiled: plain calls of methods that have a short way (`Direct`).
 
     head_scan.py     whether a header block is that of a plain call, and of which method
-    lane_heads.py    the header blocks of a lane's calls, of which the last is remembered
+    lane_heads.py    the header blocks of a lane's calls, of which the last two are remembered
     begun_calls.py   calls that have begun, and whose requests have not ended
     gathered_request.py  the pieces of a request that comes in several
     lane_call.py     a call that is not answered yet, as its connection and its short way see it
