@@ -110,9 +110,14 @@ def _value(field: Any, value: Any) -> Any:
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         inner = field.message_type.fields_by_name["value"]
         return {str(key): _value(inner, value[key]) for key in sorted(value)}
-    if field.is_repeated:
+    if _is_repeated(field):
         return [_one(field, one) for one in value]
     return _one(field, value)
+
+
+def _is_repeated(field: Any) -> bool:
+    """Fields of protobuf 5 have a label only, those of protobuf 7 have none."""
+    return bool(field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED)
 
 
 def _one(field: Any, value: Any) -> Any:

@@ -5,7 +5,7 @@ import warnings
 
 from tandemmq.delivery.v1 import delivery_pb2 as tandemmq_dot_delivery_dot_v1_dot_delivery__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in tandemmq/delivery/v1/delivery_pb2_grpc.py depends on'
+        + f' but the generated code in tandemmq/delivery/v1/delivery_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class DeliveryStub:
+class DeliveryStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -96,7 +96,7 @@ class DeliveryStub:
                 _registered_method=True)
 
 
-class DeliveryServicer:
+class DeliveryServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Receive(self, request, context):
@@ -261,7 +261,7 @@ def add_DeliveryServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class Delivery:
+class Delivery(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

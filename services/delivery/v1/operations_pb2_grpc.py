@@ -5,7 +5,7 @@ import warnings
 
 from tandemmq.delivery.v1 import operations_pb2 as tandemmq_dot_delivery_dot_v1_dot_operations__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in tandemmq/delivery/v1/operations_pb2_grpc.py depends on'
+        + f' but the generated code in tandemmq/delivery/v1/operations_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class OperationsStub:
+class OperationsStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -71,7 +71,7 @@ class OperationsStub:
                 _registered_method=True)
 
 
-class OperationsServicer:
+class OperationsServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def ViewGroups(self, request, context):
@@ -170,7 +170,7 @@ def add_OperationsServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class Operations:
+class Operations(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

@@ -5,7 +5,7 @@ import warnings
 
 from tandemmq.metadata.v1 import metadata_pb2 as tandemmq_dot_metadata_dot_v1_dot_metadata__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in tandemmq/metadata/v1/metadata_pb2_grpc.py depends on'
+        + f' but the generated code in tandemmq/metadata/v1/metadata_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class MetadataStub:
+class MetadataStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -106,7 +106,7 @@ class MetadataStub:
                 _registered_method=True)
 
 
-class MetadataServicer:
+class MetadataServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def ListTopics(self, request, context):
@@ -293,7 +293,7 @@ def add_MetadataServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class Metadata:
+class Metadata(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

@@ -5,7 +5,7 @@ import warnings
 
 from tandemmq.node.v1 import node_pb2 as tandemmq_dot_node_dot_v1_dot_node__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in tandemmq/node/v1/node_pb2_grpc.py depends on'
+        + f' but the generated code in tandemmq/node/v1/node_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class NodeStub:
+class NodeStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -41,7 +41,7 @@ class NodeStub:
                 _registered_method=True)
 
 
-class NodeServicer:
+class NodeServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Describe(self, request, context):
@@ -67,7 +67,7 @@ def add_NodeServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class Node:
+class Node(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

@@ -6,7 +6,7 @@ import warnings
 from tandemmq.replication.v1 import healing_pb2 as tandemmq_dot_replication_dot_v1_dot_healing__pb2
 from tandemmq.store.v1 import log_repair_pb2 as tandemmq_dot_store_dot_v1_dot_log__repair__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -19,14 +19,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in tandemmq/replication/v1/healing_pb2_grpc.py depends on'
+        + f' but the generated code in tandemmq/replication/v1/healing_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class HealingStub:
+class HealingStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -57,7 +57,7 @@ class HealingStub:
                 _registered_method=True)
 
 
-class HealingServicer:
+class HealingServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Fetch(self, request, context):
@@ -120,7 +120,7 @@ def add_HealingServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class Healing:
+class Healing(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

@@ -5,7 +5,7 @@ import warnings
 
 from tandemmq.replication.v1 import replication_pb2 as tandemmq_dot_replication_dot_v1_dot_replication__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in tandemmq/replication/v1/replication_pb2_grpc.py depends on'
+        + f' but the generated code in tandemmq/replication/v1/replication_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class ReplicationStub:
+class ReplicationStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -66,7 +66,7 @@ class ReplicationStub:
                 _registered_method=True)
 
 
-class ReplicationServicer:
+class ReplicationServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Status(self, request, context):
@@ -154,7 +154,7 @@ def add_ReplicationServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class Replication:
+class Replication(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

@@ -5,7 +5,7 @@ import warnings
 
 from tandemmq.store.v1 import derived_files_pb2 as tandemmq_dot_store_dot_v1_dot_derived__files__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in tandemmq/store/v1/derived_files_pb2_grpc.py depends on'
+        + f' but the generated code in tandemmq/store/v1/derived_files_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class DerivedFilesStub:
+class DerivedFilesStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -41,7 +41,7 @@ class DerivedFilesStub:
                 _registered_method=True)
 
 
-class DerivedFilesServicer:
+class DerivedFilesServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Adopt(self, request, context):
@@ -78,7 +78,7 @@ def add_DerivedFilesServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class DerivedFiles:
+class DerivedFiles(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

@@ -5,7 +5,7 @@ import warnings
 
 from tandemmq.store.v1 import log_repair_pb2 as tandemmq_dot_store_dot_v1_dot_log__repair__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in tandemmq/store/v1/log_repair_pb2_grpc.py depends on'
+        + f' but the generated code in tandemmq/store/v1/log_repair_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class LogRepairStub:
+class LogRepairStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -51,7 +51,7 @@ class LogRepairStub:
                 _registered_method=True)
 
 
-class LogRepairServicer:
+class LogRepairServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def GetDamage(self, request, context):
@@ -103,7 +103,7 @@ def add_LogRepairServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class LogRepair:
+class LogRepair(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

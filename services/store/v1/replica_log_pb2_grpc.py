@@ -5,7 +5,7 @@ import warnings
 
 from tandemmq.store.v1 import replica_log_pb2 as tandemmq_dot_store_dot_v1_dot_replica__log__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in tandemmq/store/v1/replica_log_pb2_grpc.py depends on'
+        + f' but the generated code in tandemmq/store/v1/replica_log_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class ReplicaLogStub:
+class ReplicaLogStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -71,7 +71,7 @@ class ReplicaLogStub:
                 _registered_method=True)
 
 
-class ReplicaLogServicer:
+class ReplicaLogServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Link(self, request_iterator, context):
@@ -177,7 +177,7 @@ def add_ReplicaLogServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class ReplicaLog:
+class ReplicaLog(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

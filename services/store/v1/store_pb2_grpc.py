@@ -5,7 +5,7 @@ import warnings
 
 from tandemmq.store.v1 import store_pb2 as tandemmq_dot_store_dot_v1_dot_store__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.71.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in tandemmq/store/v1/store_pb2_grpc.py depends on'
+        + f' but the generated code in tandemmq/store/v1/store_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class StoreStub:
+class StoreStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -86,7 +86,7 @@ class StoreStub:
                 _registered_method=True)
 
 
-class StoreServicer:
+class StoreServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Send(self, request, context):
@@ -226,7 +226,7 @@ def add_StoreServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class Store:
+class Store(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

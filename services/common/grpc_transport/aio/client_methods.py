@@ -1,7 +1,7 @@
 """The methods of a channel, as stubs call them: `grpc.aio`'s multi-callables."""
 
 from collections.abc import AsyncIterable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
@@ -12,6 +12,13 @@ from tandemmq.common.grpc_transport.aio.client_calls import (
     UnaryStreamCall,
     UnaryUnaryCall,
 )
+
+if TYPE_CHECKING:
+    _StreamUnaryMultiCallable = grpc.aio.StreamUnaryMultiCallable[Any, Any]
+    _StreamStreamMultiCallable = grpc.aio.StreamStreamMultiCallable[Any, Any]
+else:  # in grpcio 1.71 these two cannot be subscripted
+    _StreamUnaryMultiCallable = grpc.aio.StreamUnaryMultiCallable
+    _StreamStreamMultiCallable = grpc.aio.StreamStreamMultiCallable
 
 
 class _Callable:
@@ -62,7 +69,7 @@ class UnaryStream(_Callable, grpc.aio.UnaryStreamMultiCallable[Any, Any]):
         return call
 
 
-class StreamUnary(_Callable, grpc.aio.StreamUnaryMultiCallable[Any, Any]):
+class StreamUnary(_Callable, _StreamUnaryMultiCallable):
     """A method of a stream of requests and one answer."""
 
     def __call__(
@@ -81,7 +88,7 @@ class StreamUnary(_Callable, grpc.aio.StreamUnaryMultiCallable[Any, Any]):
         return call
 
 
-class StreamStream(_Callable, grpc.aio.StreamStreamMultiCallable[Any, Any]):
+class StreamStream(_Callable, _StreamStreamMultiCallable):
     """A method of streams both ways."""
 
     def __call__(
