@@ -8,6 +8,7 @@ What was stored since this broker began is remembered. What was stored before, b
 master, is looked up in the index, as long as the window reaches back to the last of it.
 """
 
+from array import array
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.segments.commit_log import Appended
 
 MOST_REMEMBERED = 1_000_000
-"""So many messages are remembered at most, some 300 bytes each; then the oldest go, whatever the window is."""
+"""So many messages are remembered at most, some 210 bytes each; then the oldest go, whatever the window is."""
 
 MOST_REPEATABLE = 100_000
 """The same where the window is only for messages that are repeated at once when their time-out has passed."""
@@ -30,8 +31,16 @@ Lookup = Callable[[str, str, int], bytes | None]
 """The newest record of a topic with a UNIQ_KEY that was stored at or after a time in ms, by the index."""
 
 
-Remembered = tuple[int, int, int, int, int]
-"""Queue, physical offset, size, offset in the queue, store time. The collector would look at each named tuple."""
+_KIND = "q"
+"""Of an array that is remembered as bytes: queue, physical offset, size, offset in the queue, store time.
+
+One object that the collector never looks at.
+"""
+
+
+def name_of(topic: str, unique_key: str) -> str:
+    """By what a message is remembered. No property has the character 02, so no two messages have the same."""
+    return f"{topic}\x02{unique_key}"
 
 
 class FirstCopy(NamedTuple):
@@ -64,9 +73,9 @@ class DuplicateWindow:
         self._clock = clock
         self._lookup = lookup
         self.most = most
-        self.stored: dict[tuple[str, str], Remembered] = {}
-        """By topic and key. The compiled core, too, looks here, and adds."""
-        self.order: deque[tuple[str, str]] = deque()
+        self.stored: dict[str, bytes] = {}
+        """Bytes of an array, by `name_of`. The compiled core, too, looks here, and adds."""
+        self.order: deque[str] = deque()
         """Their keys, the oldest first."""
         self.remembered_since = clock.now_ms() if newest is None else newest
         """Of what was stored later nothing has to be looked up."""
@@ -92,11 +101,11 @@ class DuplicateWindow:
     def find(self, topic: str, unique_key: str) -> FirstCopy | None:
         """Where the message was stored, if it was within the window."""
         since = self._clock.now_ms() - self.window_ms
-        known = self.stored.get((topic, unique_key))
+        known = self.stored.get(name_of(topic, unique_key))
         if known is None:
             found = self._in_index(topic, unique_key, since) if since <= self.remembered_since else None
             return found if found is not None and found.place.store_timestamp >= since else None
-        queue_id, begin, size, queue_offset, store_timestamp = known
+        queue_id, begin, size, queue_offset, store_timestamp = array(_KIND, known)
         if store_timestamp < since:
             return None
         return FirstCopy(queue_id, Appended(begin, size, queue_offset, store_timestamp, begin + size))
@@ -114,18 +123,19 @@ class DuplicateWindow:
 
     def add(self, topic: str, unique_key: str, stored: FirstCopy) -> None:
         """Remember a message, and forget those that are too old or too many."""
-        key, place = (topic, unique_key), stored.place
+        key, place = name_of(topic, unique_key), stored.place
         if key not in self.stored:
             self.order.append(key)
-        self.stored[key] = (
-            stored.queue_id, place.physical_offset, place.size, place.queue_offset, place.store_timestamp,
-        )  # fmt: skip
+        self.stored[key] = array(
+            _KIND,
+            (stored.queue_id, place.physical_offset, place.size, place.queue_offset, place.store_timestamp),
+        ).tobytes()
         self.forget(place.store_timestamp - self.window_ms)
 
     def forget(self, since: int) -> None:
         """Forget what was stored before a time in ms, and what is too much."""
         entries, order = self.stored, self.order
-        while len(order) > self.most or entries[order[0]][-1] < since:
+        while len(order) > self.most or array(_KIND, entries[order[0]])[-1] < since:
             del entries[order.popleft()]
 
     def __len__(self) -> int:

@@ -204,6 +204,17 @@ async def test_plain_messages_of_a_turn_are_taken_and_all_else_is_pythons(tmp_pa
         assert bodies == ["k0", "k1", "k2", "ordered"]
 
 
+async def test_a_copy_with_a_long_key_is_recognized_by_python(tmp_path: Path) -> None:
+    async with linked(tmp_path, compiled=True) as (link, core):
+        for key, taken in (("k" * 256, 1), ("k" * 257, 1)):
+            copies = [pb.Question(id=at, send=message(UNIQ_KEY=key)) for at in (10, 11)]
+            answers = await link.ask(request(*copies), 2)
+            assert isinstance(answers, dict)
+            assert answers[11] == str(answers[10]).replace("id: 10", "id: 11")
+            assert core.taken == taken
+        assert len(logged(link.kit)) == 4
+
+
 async def test_nothing_is_taken_before_hello(tmp_path: Path) -> None:
     async with linked(tmp_path, compiled=True) as (link, core):
         fresh = LinkedBroker(link.kit, core)

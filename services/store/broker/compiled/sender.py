@@ -6,10 +6,11 @@ that mean nothing to the broker when it is sent, goes to a topic that is there, 
 """
 
 import cython
-from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cython.cimports.cpython.dict import PyDict_GetItemWithError
+from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cython.cimports.cpython.dict import PyDict_GetItemWithError, PyDict_SetItem
+from cython.cimports.cpython.unicode import PyUnicode_DecodeUTF8
 from cython.cimports.libc.stdint import int64_t
-from cython.cimports.libc.string import memcmp
+from cython.cimports.libc.string import memcmp, memcpy
 from cython.cimports.tandemmq.store.broker.compiled.plain_message import CompiledMessage
 from cython.cimports.tandemmq.store.log.compiled.appender import Batch, CompiledAppender, Place, Plain, PlainTopic
 
@@ -20,6 +21,8 @@ from tandemmq.store.broker.topics import PERM_WRITE
 from tandemmq.store.format.properties import UNIQ_KEY
 
 _ANY_QUEUE: cython.int = -1
+_LONGEST_KEY: cython.Py_ssize_t = 256
+"""Bytes of a UNIQ_KEY of which a copy is recognized without Python."""
 _WRITE: cython.int = PERM_WRITE
 _UNIQUE: bytes = UNIQ_KEY.encode()
 _RETRY: bytes = RETRY.encode()
@@ -73,7 +76,7 @@ class CompiledSender(CompiledMessage):
         if not self._flags_are_plain():
             return 0
         turn: cython.longlong = self._choose_queue(topic)
-        if turn < 0 or not self._identify(topic.name):
+        if turn < 0 or not self._identify(topic):
             return 0
         plain.born_host = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(born_host))
         plain.born_host_size = PyBytes_GET_SIZE(born_host)
@@ -146,7 +149,7 @@ class CompiledSender(CompiledMessage):
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _identify(self, topic: object) -> cython.int:
+    def _identify(self, topic: PlainTopic) -> cython.int:
         """Give the message a time and a UNIQ_KEY, if it has none: 1; or 0, where it is a copy, or there is no room."""
         self._watched = None
         if self.plain.born_timestamp == 0:
@@ -155,14 +158,25 @@ class CompiledSender(CompiledMessage):
             return self.add_own(_UNIQUE, self._new_id(self.plain.born_timestamp).encode())
         if not (self._of_all or (self.repeatable and self._duplicates is not None)):
             return 1
-        key: str = self.unique[: self.unique_size].decode()
-        if not key or self.plain.reconsume_times or not self._watches(topic):
+        if self.plain.reconsume_times or not self._watches(topic.name):
             return 1
-        self._watched = (topic, key)
-        known: cython.bint = PyDict_GetItemWithError(self._remembered, self._watched) != cython.NULL
-        if not known and self._appender.now_ms() - self._window > self._duplicates.remembered_since:
+        if self.unique_size > _LONGEST_KEY:
+            return 0
+        self._watched = self._name_of(topic)
+        self._known = PyDict_GetItemWithError(self._remembered, self._watched) != cython.NULL
+        if not self._known and self._appender.now_ms() - self._window > self._duplicates.remembered_since:
             return 1
-        return self._duplicates.find(topic, key) is None
+        return self._duplicates.find(topic.name, self.unique[: self.unique_size].decode()) is None
+
+    @cython.cfunc
+    def _name_of(self, topic: PlainTopic) -> str:
+        """By what the message is remembered: `duplicates.name_of`."""
+        name: cython.char[512]
+        size: cython.Py_ssize_t = topic.field_size - 1
+        memcpy(name, cython.address(topic.field[1]), size)
+        name[size] = 2
+        memcpy(cython.address(name[size + 1]), self.unique, self.unique_size)
+        return PyUnicode_DecodeUTF8(name, size + 1 + self.unique_size, cython.NULL)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -177,19 +191,27 @@ class CompiledSender(CompiledMessage):
     @cython.exceptval(-1, check=False)
     def _remember(self) -> cython.int:
         """Later copies of what was stored are recognized: what `DuplicateWindow.add` does, and its `forget`."""
-        place: Place = self.place
+        place: cython.pointer(Place) = cython.address(self.place)
         order: object = self._order
         remembered: dict = self._remembered
-        if self._watched not in remembered:
+        first: int64_t[5]
+        if not self._known:
             order.append(self._watched)
-        remembered[self._watched] = (
-            self.plain.queue_id, place.physical_offset, place.size, place.queue_offset, place.store_timestamp,
-        )  # fmt: skip
+        first[0], first[1], first[2] = self.plain.queue_id, place.physical_offset, place.size
+        first[3], first[4] = place.queue_offset, place.store_timestamp
+        PyDict_SetItem(
+            remembered, self._watched, PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, first), 40)
+        )
         since: int64_t = place.store_timestamp - self._window
-        oldest: tuple = remembered[order[0]]
-        stored_at: int64_t = oldest[4]
-        while stored_at < since or len(order) > self._most_remembered:  # with many producers: for each message
+        while self._stored_at(order[0]) < since or len(order) > self._most_remembered:  # with many producers: for each
             del remembered[order.popleft()]
-            oldest = remembered[order[0]]
-            stored_at = oldest[4]
         return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def _stored_at(self, name: object) -> int64_t:
+        """When a message that is remembered was stored."""
+        first: bytes = self._remembered[name]
+        when: int64_t
+        memcpy(cython.address(when), PyBytes_AS_STRING(first) + 32, 8)
+        return when
