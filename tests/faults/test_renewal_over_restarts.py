@@ -73,8 +73,11 @@ class ClientsThere:
         return list(self.delivery.Receive(request, timeout=60).messages)
 
 
-def held_over(address: str, interrupted: Callable[[], str], arrival_seconds: float = ARRIVED_SECONDS + 2) -> None:
-    """Each client gets a message some seconds before the interruption, which gives the store's address after it."""
+def held_over(address: str, interrupted: Callable[[], str], arrival_seconds: float = ARRIVED_SECONDS + 2) -> list[int]:
+    """Each client gets a message some seconds before the interruption, which gives the store's address after it.
+
+    Gives the delivery numbers of the one whose client is gone.
+    """
     with ClientsThere(address, NATIVE, GONE) as before:
         for topic in (NATIVE, FIVE, GONE):
             before.sender.send(topic, b"x")
@@ -89,22 +92,22 @@ def held_over(address: str, interrupted: Callable[[], str], arrival_seconds: flo
             gone += after.receive(GONE, wait_ms=2_000)
             assert after.receive(NATIVE) == []
             assert after.receive(FIVE) == []
-        assert [one.delivery_number for one in gone] == [1, 2]
         done = delivery_pb2.AcknowledgeRequest(group=GROUP, topic=NATIVE, handles=[native.handle])
         assert not after.delivery.Acknowledge(done, timeout=60).outcomes[0].HasField("refusal")
         assert after.five.acknowledge(GROUP, five).status.code == pb.OK
         assert [after.receive(topic) for topic in (NATIVE, FIVE, GONE)] == [[], [], []]
+    return [one.delivery_number for one in gone]
 
 
-def over_another_start(root: Path, number: signal.Signals) -> None:
+def over_another_start(root: Path, number: signal.Signals) -> list[int]:
     """A store's own, by a kill or a stop."""
     with StoreProcess(root) as store:
         seconds = ARRIVED_SECONDS + 2 if number == signal.SIGKILL else 0  # a stop need not wait for that
-        held_over(store.address, lambda: store.restart(number).address, seconds)
+        return held_over(store.address, lambda: store.restart(number).address, seconds)
 
 
-def caught_by_a_kill(root: Path) -> None:
-    """What is on its way when the store is killed may not have arrived."""
+def caught_by_a_kill(root: Path) -> list[int]:
+    """What is on its way when the store is killed may not have arrived: its delivery numbers."""
     with StoreProcess(root) as store:
         with ClientsThere(store.address, NATIVE) as before:
             before.sender.send(NATIVE, b"x")
@@ -118,10 +121,10 @@ def caught_by_a_kill(root: Path) -> None:
                 return len(came) > 1
 
             until(comes_again, 120, "it comes again")
-            assert [message.delivery_number for message in came] == [1, 2]
+        return [message.delivery_number for message in came]
 
 
-def over_a_promotion(root: Path) -> None:
+def over_a_promotion(root: Path) -> list[int]:
     """The slave becomes the master."""
     with Pair(root) as pair:
         copied = pair.slave.root / "tandem.topics"
@@ -139,10 +142,10 @@ def over_a_promotion(root: Path) -> None:
             pair.slave.replication().Promote(request, timeout=60)
             return pair.slave.address("store")
 
-        held_over(pair.master.address("store"), promoted)
+        return held_over(pair.master.address("store"), promoted)
 
 
-SCENARIOS: dict[str, Callable[[Path], None]] = {
+SCENARIOS: dict[str, Callable[[Path], list[int]]] = {
     "kill": lambda root: over_another_start(root, signal.SIGKILL),
     "stop": lambda root: over_another_start(root, signal.SIGTERM),
     "caught": caught_by_a_kill,
@@ -151,7 +154,7 @@ SCENARIOS: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[None]]]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[list[int]]]]:
     """All of them side by side: what they do is to wait, for more than a minute each."""
     root = tmp_path_factory.mktemp("renewal")
     with ThreadPoolExecutor(len(SCENARIOS)) as pool:
@@ -159,11 +162,11 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Futu
 
 
 @pytest.mark.parametrize("name", ["kill", "stop", "promotion"])
-def test_what_living_clients_hold_stays_theirs(running: dict[str, Future[None]], name: str) -> None:
-    running[name].result(PATIENCE)
+def test_what_living_clients_hold_stays_theirs(running: dict[str, Future[list[int]]], name: str) -> None:
+    assert running[name].result(PATIENCE) == [1, 2]
 
 
 def test_what_a_kill_catches_on_its_way_comes_again_though_its_client_lives(
-    running: dict[str, Future[None]],
+    running: dict[str, Future[list[int]]],
 ) -> None:
-    running["caught"].result(PATIENCE)
+    assert running["caught"].result(PATIENCE) == [1, 2]
