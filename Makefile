@@ -4,12 +4,15 @@ BIN := .venv/bin
 WORKERS ?= 2
 ARGS ?=
 CORE := $(wildcard services/*/*/compiled/*.p* services/*/*/*/compiled/*.p*)
+TESTS := $(shell find tests -name '*.py' 2>/dev/null)
+BESIDE := +@$(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
 # Tests start thousands of processes: without bytecode each would compile all modules anew, half a second of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: docs dashboards help venv product demo test campaigns test-all check lint format protos constraints bench wheels deb soak clean
+.PHONY: types rules
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +34,8 @@ product: .venv/product .venv/core ## the same with what running needs only, a si
 demo: product ## two nodes, real messages, kill -9 of everything in turn, and the proof that nothing is lost
 	@$(BIN)/tandem demo $(ARGS)
 
-test: lint ## lint, then tests of every part, and a table of the lines that they run; the longer campaigns are left out
+test: venv ## lint, then tests of every part, and a table of the lines that they run; the longer campaigns are left out
+	$(BESIDE) types rules $(if $(ARGS),,.venv/tests)
 	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) -m "not slow" --coverage $(ARGS)
 
 campaigns: venv ## what `make test` leaves out: long fault campaigns, Java, Spark, containers, other languages
@@ -43,15 +47,27 @@ check: venv ## the tests that ARGS names, long ones included, without lint: make
 	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) $(ARGS)
 
 lint: venv ## style, strict types, import rules, freshness of generated code
-	$(BIN)/ruff check --quiet .
-	$(BIN)/ruff format --check --quiet .
+	$(BESIDE) types rules
+
+# Half of lint's time is the types', which need one core: the rest runs on another.
+types: | venv
 	$(BIN)/mypy --no-error-summary -p tandemmq -p tests
 	$(BIN)/mypy --no-error-summary tools
+
+rules: | venv
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/lint-imports --no-logo >.import-rules.log || { cat .import-rules.log; exit 1; }
 	$(BIN)/python tools/generate_protos.py --check
 	$(BIN)/python tools/check_protos.py --check
 	$(BIN)/python tools/generate_docs.py --check
 	$(BIN)/python tools/generate_dashboards.py --check
+
+# pytest rewrites the tests that have changed (all, after a clone: half a minute of CPU) and keeps what comes of it. Without
+# this each worker would rewrite all of them. What cannot be collected is told by the run that follows.
+.venv/tests: $(TESTS) | venv
+	@$(BIN)/python -m pytest --collect-only -q -p no:cacheprovider >/dev/null 2>&1 || true
+	@touch $@
 
 format: venv ## put the code into its style
 	$(BIN)/ruff check --quiet --fix .

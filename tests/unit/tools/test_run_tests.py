@@ -74,7 +74,7 @@ def test_the_parts_of_a_suite_are_all_of_it(tmp_path: Path) -> None:
 def test_the_makefile_runs_each_test_in_one_part() -> None:
     makefile = (REPOSITORY / "Makefile").read_text()
     conditions = {
-        target: re.search(rf'^{target}:.*\n.*run_tests.py.* -m ("[^"]+"|\S+) ', makefile, re.M)
+        target: re.search(rf'^{target}:.*\n(?:\t.*\n)*?.*run_tests.py.* -m ("[^"]+"|\S+) ', makefile, re.M)
         for target in ("test", "campaigns")
     }
     found = {target: condition and condition[1].strip('"') for target, condition in conditions.items()}
