@@ -36,8 +36,10 @@ import grpc.aio
 for name in ("StreamUnaryMultiCallable", "StreamStreamMultiCallable"):
     setattr(grpc.aio, name, type(name, (), {}))  # as grpcio 1.71 has them
 import tandemmq.common.grpc_transport
+print("imported")
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    told = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert told == "imported\n"
 
 
 def test_a_field_of_protobuf_5_says_by_its_label_whether_it_is_repeated() -> None:
