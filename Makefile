@@ -1,12 +1,13 @@
 # Everything a developer does, by one verb each. `make` alone lists them.
 
 BIN := .venv/bin
-WORKERS ?= 2
+WORKERS ?=
 ARGS ?=
 CORE := $(wildcard services/*/*/compiled/*.p* services/*/*/*/compiled/*.p*)
 TESTS := $(shell find tests -name '*.py' 2>/dev/null)
 BESIDE := +@$(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
+# Tests wait for processes more than they compute: three workers keep two cores busy. Campaigns start Java and Spark: two.
 # Tests start thousands of processes: without bytecode each would compile all modules anew, half a second of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -36,15 +37,15 @@ demo: product ## two nodes, real messages, kill -9 of everything in turn, and th
 
 test: venv ## lint, then tests of every part, and a table of the lines that they run; the longer campaigns are left out
 	$(BESIDE) types rules $(if $(ARGS),,.venv/tests)
-	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) -m "not slow" --coverage $(ARGS)
+	@$(BIN)/python tools/run_tests.py --workers $(or $(WORKERS),3) -m "not slow" --coverage $(ARGS)
 
 campaigns: venv ## what `make test` leaves out: long fault campaigns, Java, Spark, containers, other languages
-	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) -m slow $(ARGS)
+	@$(BIN)/python tools/run_tests.py --workers $(or $(WORKERS),2) -m slow $(ARGS)
 
 test-all: test campaigns ## everything, each test once
 
 check: venv ## the tests that ARGS names, long ones included, without lint: make check ARGS="tests/unit"
-	@$(BIN)/python tools/run_tests.py --workers $(WORKERS) $(ARGS)
+	@$(BIN)/python tools/run_tests.py --workers $(or $(WORKERS),2) $(ARGS)
 
 lint: venv ## style, strict types, import rules, freshness of generated code
 	$(BESIDE) types rules
