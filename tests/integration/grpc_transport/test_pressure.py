@@ -82,6 +82,34 @@ async def test_a_connection_whose_window_is_shut_holds_only_itself(transport: st
     await settled(server)
 
 
+async def test_calls_are_begun_beside_streams_that_fill_the_window_each_time_that_it_opens() -> None:
+    """What opens is less than what they have waiting: nothing of it is ever left. Nothing begins before it opens."""
+
+    async def out(_request: bytes, _context: Any) -> AsyncIterator[bytes]:
+        while True:
+            yield bytes(256 << 10)
+
+    async def unary(request: bytes, _context: Any) -> bytes:
+        begun.append(request)
+        return request
+
+    begun = list[bytes]()
+    wide = (INITIAL_WINDOW_SIZE, WIDE)
+    async with hosted("fast", out=out, unary=unary) as server, wired(server.target, wide, window=0) as wire:
+        answers = [wire.answers[wire.call(f"/{OWN}/out", b"")] for _ in range(5)]
+        window, openings = 65_535, 0
+        await wire.wait_for(lambda: sum(len(answer.data) for answer in answers) == window)
+        asked = [wire.answers[wire.call(f"/{OWN}/unary", name)] for name in (b"a", b"b", b"c", b"d")]
+        answers += asked
+        while not all(answer.ended for answer in asked):
+            assert openings < 20, "each has waited for the one before it, and for the turns of five streams"
+            assert len(begun) <= openings
+            wire.write(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 100_000)))
+            window, openings = window + 100_000, openings + 1
+            await wire.wait_for(lambda: sum(len(answer.data) for answer in answers) == window)  # noqa: B023
+    assert begun == [b"a", b"b", b"c", b"d"]
+
+
 async def test_a_reader_that_takes_nothing_from_its_socket_holds_only_itself(transport: str) -> None:
     """All windows are open: what stops the server is the socket."""
     async with hosted(transport) as server, wired(server.target, (INITIAL_WINDOW_SIZE, WIDE)) as wire:

@@ -284,7 +284,7 @@ class UnaryRequestCall(Call):
         """The request is complete: run the handler, or when no answer could leave anyway, later."""
         if self.connection.sender.stalled:
             if self._keep(message):
-                self.protocol.parked[self.stream_id] = self
+                self.protocol.park(self)
             return
         self._start(message)
 

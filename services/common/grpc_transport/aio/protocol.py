@@ -51,6 +51,8 @@ class Protocol(ServerHolding):
         self.connection = Connection(server.limits, self, server.heads, self.loop.time(), answers.METADATA_TOO_LARGE)
         self.parked: dict[int, UnaryRequestCall] = {}
         """Requests whose answers could not leave: they run when the peer reads again."""
+        self._opened_before = 0
+        """`sender.opened_bytes` when one of them was begun last, or began to wait."""
         self.writers: dict[int, CallContext] = {}
         """Calls that wait for room to write."""
         self.slice_ends = 0.0
@@ -282,15 +284,40 @@ class Protocol(ServerHolding):
 
     def _unpark(self) -> None:
         """Begin what waits, in its order, for a turn."""
-        while self.parked and not self.connection.sender.stalled:
-            self.parked.pop(next(iter(self.parked))).unpark()
+        while self.parked:
+            call = next(iter(self.parked.values()))
+            if not self._may_begin(call):
+                return
+            self._opened_before = self.connection.sender.opened_bytes
+            del self.parked[call.stream_id]
+            call.unpark()
             if self._slice_over():
                 self._schedule()
                 return
 
+    def _may_begin(self, call: UnaryRequestCall) -> bool:
+        """Whether an answer could leave now, or streams fill the window each time that it opens.
+
+        Then one call is begun for each opening, or for twice as many bytes as its answer may have: those that wait to
+        be sent have their turns beside the streams, and do not become ever more.
+        """
+        sender = self.connection.sender
+        if sender.congested:
+            return False
+        if sender.window > 0:
+            return True
+        opened = sender.opened_bytes - self._opened_before
+        return opened > 2 * call.method.largest and sender.pending_bytes <= self.connection.limits.max_pending // 2
+
+    def park(self, call: UnaryRequestCall) -> None:
+        """No answer of this call could leave now: it is begun when the peer reads again."""
+        if not self.parked:
+            self._opened_before = self.connection.sender.opened_bytes
+        self.parked[call.stream_id] = call
+
     def run_later(self, call: UnaryRequestCall) -> None:
         """There may be room for the answer of a call that waited for it."""
-        self.parked[call.stream_id] = call
+        self.park(call)
         self._schedule()
 
     def _slice_over(self) -> bool:

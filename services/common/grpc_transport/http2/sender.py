@@ -58,6 +58,8 @@ class StreamSender:
         """Bytes in `output`, about."""
         self.window = DEFAULT_WINDOW
         """What the connection may still send."""
+        self.opened_bytes = 0
+        """By how much the peer has ever opened that."""
         self.initial_window = DEFAULT_WINDOW
         """The window of new streams, as the peer's SETTINGS say."""
         self.max_frame_size = DEFAULT_FRAME_SIZE
@@ -188,6 +190,7 @@ class StreamSender:
         if self.window + increment > MAX_WINDOW:
             return False
         self.window += increment
+        self.opened_bytes += increment
         self.flush_all()
         return True
 
