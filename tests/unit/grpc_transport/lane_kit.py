@@ -16,7 +16,7 @@ import grpc
 from tandemmq.common.grpc_transport import HELD, DirectCall, Limits, Server
 from tandemmq.common.grpc_transport.aio.protocol import Protocol
 from tandemmq.common.grpc_transport.rpc import answers
-from tandemmq.common.grpc_transport.rpc.status import Status
+from tandemmq.common.grpc_transport.rpc.status import CallFailure, Status
 from tests.unit.grpc_transport.wire import PROBE
 
 T = TypeVar("T")
@@ -106,10 +106,13 @@ class Short:
 
     def __init__(self) -> None:
         self.asked: list[tuple[bytes, str]] = []
+        self.told: list[object] = []
+        """What came along with each call, or why that cannot be read."""
         self.held: list[tuple[bytes, DirectCall]] = []
 
     def __call__(self, message: bytes, call: DirectCall) -> Any:
         self.asked.append((message, call.peer()))
+        self.told.append(self._metadata(call))
         if message.startswith(b"broken"):
             raise ValueError("it broke")
         if message.startswith(b"later"):
@@ -123,6 +126,12 @@ class Short:
         if message.startswith(b"odd"):
             return "no bytes"
         return None if message.startswith(b"none") else b"short " + message
+
+    def _metadata(self, call: DirectCall) -> object:
+        try:
+            return call.invocation_metadata()
+        except CallFailure as failure:
+            return failure.details
 
     def answer_one(self) -> None:
         if self.held:
@@ -206,6 +215,7 @@ class One:
             "account": (self.protocol.account.used, server.budget.used, len(server.budget.waiting)),
             "server": (server.active, dict(vars(server.told))),
             "asked": list(self.short.asked),
+            "told": list(self.short.told),
             "handled": list(self.handled),
         }
 

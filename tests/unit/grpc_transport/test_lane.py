@@ -551,7 +551,7 @@ def test_the_heads_of_two_methods_in_turn_are_read_once(monkeypatch: pytest.Monk
             said = headers(stream, blocks[stream // 2 % 2]) + data(stream, message(b"later"), end=True)
             one.protocol.data_received(said)
             one.short.answer_one()
-        assert (one.taken, read) == (8, blocks)
+        assert (one.taken, read) == (8, [blocks[0]] * 2 + [blocks[1]] * 2), "for its metadata, and for its time"
         one.protocol.connection_lost(None)
 
     run_by_hand(go())
