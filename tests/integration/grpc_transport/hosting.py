@@ -82,6 +82,7 @@ async def hosted(
     prepare: Callable[[grpc.aio.Server], None] | None = None,
     server_options: dict[str, Any] | None = None,
     client_compression: grpc.Compression | None = None,
+    client_options: Sequence[tuple[str, Any]] = (),
     **behaviors: Any,
 ) -> AsyncIterator[Hosted]:
     """A server on `address` and a channel to it; both are closed at the end. `prepare` is called before the start."""
@@ -95,7 +96,7 @@ async def hosted(
     await server.start()
     target = address if address.startswith("unix") else f"{address.rpartition(':')[0]}:{port}"
     try:
-        async with channel_to(target, compression=client_compression) as channel:
+        async with channel_to(target, options=client_options, compression=client_compression) as channel:
             yield Hosted(server, probe, target, channel)
     finally:
         await server.stop(None)
