@@ -27,6 +27,8 @@ _AT_ONCE = 256
 _SOON = 512
 """The first so many are due seconds later, the others tomorrow."""
 _SOON_MS = 2_000
+_MOST_SECONDS = 60
+"""So long after the start they are waited for."""
 _DAY_MS = 86_400_000
 
 
@@ -88,8 +90,8 @@ async def look(root: Path, acknowledged: int) -> Found:
         while delays.timed.not_indexed or not delays.timed.is_current:
             await asyncio.sleep(0.02)
         open_seconds = time.perf_counter() - begun
-        queue = at.store.ensure_queue(TOPIC, 0)
-        while (came := bodies(at, queue.max_offset)) and len(came) < _SOON:
+        queue, end = at.store.ensure_queue(TOPIC, 0), time.monotonic() + _MOST_SECONDS
+        while len(came := bodies(at, queue.max_offset)) < _SOON and time.monotonic() < end:
             await asyncio.sleep(0.1)
         numbers = Counter(number for number, _, _ in came)
         early = sum(stored < due for _, due, stored in came)
