@@ -6,7 +6,7 @@ Integer keys stand without quotes, and an object that was written before is a re
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 # A whole string, or a bare integer where a key stands. Strings come first, so that their content is never touched.
@@ -16,18 +16,22 @@ _STEP = re.compile(r"\.((?:[^.\[\\]|\\.)+)|\[(\d+)\]", re.DOTALL)
 """One step of a reference's path: a name, in which special characters are escaped, or an index."""
 
 
-def loads(data: bytes) -> dict[str, Any]:
+def loads(data: bytes, *, finite: bool = False) -> dict[str, Any]:
     """The object that the bytes say; bare integer keys become texts, references what they refer to.
+
+    A number that is infinite or none (1e400, NaN) is null, as fastjson writes it; with `finite` it is refused. It may
+    stand in files of older stores, which kept what a client said in fields that they did not know.
 
     Raises:
         ValueError: the bytes are no UTF-8, no JSON, no object (an empty file is none either), have a key twice, or hold
-            what cannot be written again: half of a surrogate pair, a number that is infinite or none.
+            what cannot be written again: half of a surrogate pair.
     """
     text = data.decode("utf-8-sig")
+    number = _finite if finite else _finite_or_none
     try:
-        document = _parse(text)
+        document = _parse(text, number)
     except ValueError:
-        document = _parse(_TOKEN.sub(_quoted, text))
+        document = _parse(_TOKEN.sub(_quoted, text), number)
     if not isinstance(document, dict):
         raise ValueError(f"a JSON object was expected, not {type(document).__name__}")
     if "\\u" in text:
@@ -75,9 +79,9 @@ def _shown(value: Any) -> str:
 _line = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
-def _parse(text: str) -> Any:
+def _parse(text: str, number: Callable[[str], float | None]) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite)
+        return json.loads(text, object_pairs_hook=_once, parse_float=number, parse_constant=number)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -87,6 +91,11 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text[:80]} is no number that JSON can say")
     return value
+
+
+def _finite_or_none(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

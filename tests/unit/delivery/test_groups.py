@@ -109,3 +109,15 @@ def test_how_long_a_group_waits(policy: Any, waits: tuple[int, ...]) -> None:
     group = GroupConfig.from_json("g", {"groupRetryPolicy": policy})
     assert tuple(group.back_off_ms(number) for number in range(1, len(waits) + 1)) == waits
     assert group.back_off_ms(1_000) == (waits[-1] if waits[-1] != 20_000 else 7_200_000)
+
+
+async def test_numbers_that_an_older_store_has_kept_though_json_has_none_such_are_null(tmp_path: Path) -> None:
+    """Before, what a client said in fields that are not known was kept whatever it was; Python writes it like that."""
+    file_of(tmp_path).write_text(
+        '{"subscriptionGroupTable":{"g":{"groupName":"g","later":[NaN,Infinity,-Infinity,1e400,1.5]}}}'
+    )
+    table = opened(tmp_path)
+    await table.add([GroupConfig("new")])
+    entry = json.loads(file_of(tmp_path).read_bytes())["subscriptionGroupTable"]["g"]
+    assert entry["later"] == [None, None, None, None, 1.5]
+    assert opened(tmp_path).get("g") == table.get("g")

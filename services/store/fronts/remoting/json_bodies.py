@@ -17,7 +17,7 @@ def read(body: bytes) -> dict[str, Any]:
     if len(body) > MOST_BODY:
         raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The body has {len(body):,} bytes: that is too much.")
     try:
-        return java_json.loads(body)
+        return java_json.loads(body, finite=True)
     except ValueError as error:
         raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The body is no JSON object: {error}") from None
 
