@@ -96,3 +96,9 @@ def test_what_cannot_be_set_is_refused(tmp_path: Path) -> None:
         assert put(store, said("g", "%RETRY%g")) == ResponseCode.NO_PERMISSION
         assert put(store, said("g", "t", "PUSH")) == ResponseCode.SYSTEM_ERROR
         assert shown(store) == {}
+
+
+def test_a_number_that_java_could_not_read_is_not_kept(tmp_path: Path) -> None:
+    with classic(tmp_path / "store") as store:
+        assert put(store, said("g", "t", share=1 << 31)) == ResponseCode.SUCCESS
+        assert shown(store) == {"t": {"g": said("g", "t")}}

@@ -14,6 +14,7 @@ from tandemmq.store.fronts.remoting.request_modes import POP, PULL, RequestModes
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
 _RETRY = "%RETRY%"
+_MOST_INT = 0x7FFF_FFFF
 
 
 class Assignments:
@@ -43,10 +44,10 @@ class Assignments:
             raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The mode {mode[:40]} is neither POP nor PULL.")
         if topic.startswith(_RETRY):
             raise RemotingRefusal(ResponseCode.NO_PERMISSION, "A retry topic is always pulled: it has no mode.")
-        kept = {"consumerGroup": group, "mode": mode, "topic": topic}
-        await self._modes.put(
-            group, topic, kept | {"popShareQueueNum": share_queues if type(share_queues) is int else 0}
-        )
+        if type(share_queues) is not int or abs(share_queues) > _MOST_INT:
+            share_queues = 0  # a RocketMQ broker could not read the file
+        kept = {"consumerGroup": group, "mode": mode, "popShareQueueNum": share_queues, "topic": topic}
+        await self._modes.put(group, topic, kept)
         return call.ok()
 
     def modes(self, call: RemotingCall) -> Command:

@@ -33,8 +33,10 @@ class TopicModes:
     def from_json(cls, name: str, entry: Mapping[str, Any]) -> "TopicModes":
         """Read an entry. Raises ValueError."""
         for group, said in entry.items():
-            mode = said.get("mode", PULL) if isinstance(said, dict) else said
-            if mode not in (POP, PULL):
+            if not isinstance(said, dict):
+                raise ValueError(f"what is said of group {group} and topic {name} is no object")
+            mode = said.get("mode")
+            if mode not in (POP, PULL, None):
                 raise ValueError(f"group {group} has a mode for topic {name} that makes no sense: {str(mode)[:40]}")
         return cls(name, entry)
 
