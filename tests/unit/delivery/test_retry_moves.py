@@ -11,7 +11,7 @@ from tandemmq.store.broker.postponing import TIMER_TOPIC, DelayRules
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delays.delays import Delays
 from tandemmq.store.delivery.errors import HandleExpired
-from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.journal.facts import Forgotten, Place
 from tandemmq.store.delivery.port import Wish
 from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules
 from tandemmq.store.delivery.retries import retry_moves
@@ -307,3 +307,69 @@ async def test_without_timers_it_waits_in_a_level_that_is_no_shorter(tmp_path: P
         assert at.cursor() == 1, "no level is long enough for the second"
         (outcome,) = await at.acknowledge([first])
         assert isinstance(outcome.error, HandleExpired)
+
+
+async def test_what_was_before_a_deletion_is_not_what_comes_after_it(tmp_path: Path) -> None:
+    """A place that is made again has no resets, as the one before it."""
+    async with scene(tmp_path) as at, timers_of(at):
+        await moved(at)
+        at.journal.note(Forgotten(Place(GROUP, TOPIC, 0)))
+        messages = await at.take()
+        assert bodies(messages) == ["late"]
+        timers = len(at.records(TIMER_TOPIC))
+        for _ in range(2):
+            assert [one.error for one in await at.acknowledge(messages)] == [None]
+        assert len(at.records(TIMER_TOPIC)) == timers, "nothing is taken back"
+
+
+def harmed(at: Scene, what: bytes) -> None:
+    """These bytes of the newest record of the timers' topic are others now."""
+    record = at.records(TIMER_TOPIC)[-1]
+    file = at.kit.store._parts.files.find(record.physical_offset)
+    assert file is not None
+    begin = file.map.find(what, record.physical_offset - file.start)
+    file.map[begin : begin + len(what)] = b"x" * len(what)
+
+
+@pytest.mark.parametrize("what", [b"late", b"TIMER_DELIVER_MS\x01176"])
+async def test_where_its_copy_cannot_be_read_the_handle_is_not_answered_as_done(tmp_path: Path, what: bytes) -> None:
+    async with scene(tmp_path) as at, timers_of(at):
+        handles = await moved(at)
+        harmed(at, what)
+        (outcome,) = await at.receiving.acknowledge(GROUP, TOPIC, handles)
+        assert isinstance(outcome.error, HandleExpired)
+
+
+async def test_what_was_taken_back_stays_so_though_its_copy_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path) as at, timers_of(at):
+        handles = await moved(at)
+        (copy,) = at.records(TIMER_TOPIC)
+        known = at.ledger.copied(Place(GROUP, TOPIC, 0), 0)
+        assert known is not None
+        assert known.copies == (copy.physical_offset,)
+        await at.receiving.acknowledge(GROUP, TOPIC, handles)
+        reader = at.receiving._reader
+        read = reader.copy_at
+        monkeypatch.setattr(reader, "copy_at", lambda offset: None if offset == copy.physical_offset else read(offset))
+        (outcome,) = await at.receiving.acknowledge(GROUP, TOPIC, handles)
+        assert outcome.error is None
+
+
+async def test_however_often_its_time_is_changed_few_copies_are_remembered(tmp_path: Path) -> None:
+    async with scene(tmp_path) as at, timers_of(at) as delays:
+        (handle,) = await moved(at)
+        for number in range(20):
+            await at.receiving.change_invisible(GROUP, TOPIC, handle, 2 * HOUR_MS + number * 60_000)
+        known = at.ledger.copied(Place(GROUP, TOPIC, 0), 0)
+        assert known is not None
+        assert len(known.copies) == 8
+        for _ in range(2):
+            (outcome,) = await at.receiving.acknowledge(GROUP, TOPIC, [handle])
+            assert outcome.error is None
+        await at.timers.advance(3 * 3_600)
+        while delays.counts.recalled < 21:
+            await asyncio.sleep(0.05)
+        assert await at.take() == []
+        assert delays.counts.delivered == 0

@@ -7,10 +7,12 @@ start, and on the store that takes over. What lies before the journal's base is 
 from collections import OrderedDict
 from typing import NamedTuple
 
-from tandemmq.store.delivery.journal.facts import Dealt, Place
+from tandemmq.store.delivery.journal.facts import Dealt
 from tandemmq.store.delivery.ledger.progress import OpenEntry, QueueProgress
 
 _MOST_REMEMBERED = 20_000
+_MOST_COPIES = 8
+"""Of one message. What comes before the newest copy that was not taken back does not count, and two facts make one."""
 
 
 class CopiedMessage(NamedTuple):
@@ -19,30 +21,30 @@ class CopiedMessage(NamedTuple):
     resets: int
     delivery: OpenEntry
     copies: tuple[int, ...]
-    """Log offsets, in the order in which they were written; what takes a copy back is one too."""
+    """Log offsets, in the order in which they were written; what takes a copy back is one too. The newest few."""
 
 
 class CopiedMessages:
-    """The newest ones, of all places."""
+    """The newest ones, of all places. A place has a number: when it is made again, it is another one."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[Place, int], CopiedMessage] = OrderedDict()
+        self._known: OrderedDict[tuple[int, int], CopiedMessage] = OrderedDict()
 
-    def note(self, fact: Dealt, progress: QueueProgress) -> None:
+    def note(self, number: int, fact: Dealt, progress: QueueProgress) -> None:
         """A fact names a copy; `progress` is as it was before that. Once more for the same fact is fine."""
-        key = fact.place, fact.first
+        key = number, fact.first
         entry, known = progress.entries.get(fact.first), self._known.get(key)
         if known is not None and known.resets == progress.resets:
             if fact.copy not in known.copies:
-                self._known[key] = known._replace(copies=(*known.copies, fact.copy))
+                self._known[key] = known._replace(copies=(*known.copies, fact.copy)[-_MOST_COPIES:])
         elif entry is not None:
             self._known[key] = CopiedMessage(progress.resets, entry, (fact.copy,))
             if len(self._known) > _MOST_REMEMBERED:
                 self._known.popitem(last=False)
 
-    def get(self, place: Place, offset: int) -> CopiedMessage | None:
+    def get(self, number: int, offset: int) -> CopiedMessage | None:
         """What is known of a message; None: there is no copy, or it is not remembered."""
-        return self._known.get((place, offset))
+        return self._known.get((number, offset))
 
     def clear(self) -> None:
         """Nothing is known."""

@@ -23,7 +23,7 @@ from tandemmq.store.delivery.journal.facts import (
     Snapshot,
     TimersDone,
 )
-from tandemmq.store.delivery.ledger.copied_messages import CopiedMessages
+from tandemmq.store.delivery.ledger.copied_messages import CopiedMessage, CopiedMessages
 from tandemmq.store.delivery.ledger.progress import MOST_DUE, QueueProgress, pieces, runs
 
 # An item of the heap: due (44 bits), number of the place (28), first offset (63), messages (15). Five digits of a
@@ -89,8 +89,7 @@ class Ledger:
         """By delay level: the queue offset below which all is delivered."""
         self.timers: TimersDone | None = None
         """How far the timers' topic is delivered; None: nothing is known."""
-        self.copied = CopiedMessages()
-        """Copies that stand for messages that were dealt with."""
+        self._copied = CopiedMessages()
         self.forgotten: set[Place] = set()
         """Places that were, and are none any more, as far as the facts since the last `clear` say."""
         self.start = 0
@@ -104,6 +103,11 @@ class Ledger:
         """The state of a place, to be read only; None where the group never was."""
         account = self._places.get(place)
         return None if account is None else account.progress
+
+    def copied(self, place: Place, offset: int) -> CopiedMessage | None:
+        """The copies that stand for a message that was dealt with; None: there is none, or it is not remembered."""
+        account = self._places.get(place)
+        return None if account is None else self._copied.get(account.number, offset)
 
     def places(self, group: str, topic: str | None = None) -> list[QueueProgress]:
         """The places of a group, in one topic or in all."""
@@ -344,7 +348,7 @@ class Ledger:
         self.entries = self.ready_entries = self.aside_entries = 0
         self.levels.clear()
         self.timers = None
-        self.copied.clear()
+        self._copied.clear()
         self.forgotten.clear()
         self.start = 0
         self.generation += 1
@@ -393,7 +397,7 @@ class Ledger:
         stood = progress.cursor
         if isinstance(fact, Dealt):
             if fact.copy >= 0:
-                self.copied.note(fact, progress)
+                self._copied.note(account.number, fact, progress)
             progress.deal(fact)
             if account.ready or account.aside or self._put_off:
                 self._not_ready(account, fact.first, fact.messages)

@@ -115,8 +115,9 @@ class PlaceReader:
             self._store.note_rot(begin, end, reason)
 
     def copy_at(self, physical_offset: int) -> bytes | None:
-        """The record of a copy that a fact names; None where there is none any more."""
-        return self._store.read_record(physical_offset)
+        """The record of a copy that a fact names; None where there is none any more, or it is damaged."""
+        data = self._store.read_record(physical_offset)  # also what no replica has yet
+        return None if data is None or flaw_of(data) else data
 
     def one(self, place: Place, offset: int) -> bytes | Absence:
         """One message."""

@@ -70,6 +70,8 @@ class _Copy(NamedTuple):
     topic: str
     queue: int
     unique_key: str
+    takes_back: bool = False
+    """It is what takes the copy back that is due then."""
 
 
 class RetryMoves:
@@ -219,17 +221,15 @@ class RetryMoves:
             return False
         is_its = copy.delivery.is_delivery(handle.number, handle.start)
         if not is_its or not copy.unique_key or copy.due <= self._into.wall.now_ms():
-            raise HandleExpired(
-                "The receipt handle counts no more: the message has moved to the group's retry topic since.",
-                remedy="Receive the message again.",
-            )
+            raise _moved()
         return True
 
     def take_back(self, handle: ReceiptHandle) -> None:
-        """Take back the copy of a message, which waits elsewhere. Raises StoreError."""
+        """Take back the copy of a message, which waits elsewhere. Raises StoreError, HandleExpired: it is too late."""
         copy = self._copy_of(handle)
         assert copy is not None, "it waits elsewhere"
-        self._recall(handle.place, handle.offset, copy)
+        if not self._recall(handle.place, handle.offset, copy):
+            raise _moved()
 
     def wait_again(self, handle: ReceiptHandle, wait_ms: int) -> None:
         """A message that waits elsewhere is to come again after another time. Raises StoreError, HandleExpired."""
@@ -249,31 +249,59 @@ class RetryMoves:
         self._recall(place, offset, before)
 
     def _copy_of(self, handle: ReceiptHandle) -> _Copy | None:
-        """The copy in which the message of a handle has moved, as far as that is remembered, and not taken back."""
-        known = self._journal.ledger.copied.get(handle.place, handle.offset)
+        """The copy in which the message of a handle has moved, as far as that is remembered, and not taken back.
+
+        Raises HandleExpired: it cannot be said.
+        """
+        known = self._journal.ledger.copied(handle.place, handle.offset)
         if known is None or known.resets != handle.resets:
             return None
-        taken_back = set()
+        taken_back, unreadable = set[int](), 0
         for at in reversed(known.copies):
             data = self._reader.copy_at(at)
-            if data is None:
-                continue
-            record = decode_record(data, verify=False)
-            given = record.properties
-            due, topic = int(given.get(names.TIMER_DELIVER_MS, 0)), given.get(names.REAL_TOPIC, record.topic)
-            if DELETE_KEY in given:
-                taken_back.add(due)
-            elif due not in taken_back and topic.startswith(RETRY):
-                key = (record.unique_key or "") if record.topic == TIMER_TOPIC else ""
-                return _Copy(known.delivery, due, topic, int(given.get(names.REAL_QID, 0)), key)
+            copy = None if data is None else _copy_said(data, known.delivery)
+            if copy is None:
+                unreadable += 1
+            elif copy.takes_back:
+                taken_back.add(copy.due)
+            elif copy.topic.startswith(RETRY) and copy.due not in taken_back:
+                return copy
+            else:
+                taken_back.discard(copy.due)
+        if unreadable > len(taken_back):
+            raise HandleExpired(
+                "The receipt handle counts no more: the message was copied since, and the copy cannot be read any more."
+            )
         return None
 
-    def _recall(self, place: Place, offset: int, copy: _Copy) -> None:
+    def _recall(self, place: Place, offset: int, copy: _Copy) -> bool:
+        """Take a copy back; False: its time has come."""
         now, host = self._into.wall.now_ms(), self._into.host
         given = {names.TIMER_DELIVER_MS: str(copy.due), DELETE_KEY: f"{copy.topic}+{copy.unique_key}"}
         waits = postpone(copy.topic, copy.queue, given, now, self._into.delays)
-        if waits is not None:
-            message = Message(waits.topic, waits.queue_id, b"0", names.encode(given))
-            message.born_timestamp, message.born_host, message.store_host = now, host, host
-            recall = self._journal.copy(message)
-            self._journal.note(Dealt(place, offset, 1, recall.physical_offset))  # so that it is waited for
+        if waits is None:
+            return False
+        message = Message(waits.topic, waits.queue_id, b"0", names.encode(given))
+        message.born_timestamp, message.born_host, message.store_host = now, host, host
+        recall = self._journal.copy(message)
+        self._journal.note(Dealt(place, offset, 1, recall.physical_offset))  # so that it is waited for
+        return True
+
+
+def _copy_said(data: bytes, delivery: OpenEntry) -> _Copy | None:
+    """What the record of a copy of that delivery says; None: it is damaged."""
+    try:
+        record = decode_record(data, verify=False)
+        given = record.properties
+        due, queue = int(given.get(names.TIMER_DELIVER_MS, 0)), int(given.get(names.REAL_QID, 0))
+    except ValueError:
+        return None
+    key = (record.unique_key or "") if record.topic == TIMER_TOPIC else ""
+    return _Copy(delivery, due, given.get(names.REAL_TOPIC, record.topic), queue, key, DELETE_KEY in given)
+
+
+def _moved() -> HandleExpired:
+    return HandleExpired(
+        "The receipt handle counts no more: the message has moved to the group's retry topic since.",
+        remedy="Receive the message again.",
+    )
