@@ -12,6 +12,7 @@ from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delays.delays import Delays
 from tandemmq.store.delivery.errors import HandleExpired
 from tandemmq.store.delivery.journal.facts import Forgotten, Place
+from tandemmq.store.delivery.ledger import copied_messages
 from tandemmq.store.delivery.port import Wish
 from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules
 from tandemmq.store.delivery.retries import retry_moves
@@ -373,3 +374,28 @@ async def test_however_often_its_time_is_changed_few_copies_are_remembered(tmp_p
             await asyncio.sleep(0.05)
         assert await at.take() == []
         assert delays.counts.delivered == 0
+
+
+async def test_dead_letters_take_no_room_from_what_has_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copied_messages, "_MOST_REMEMBERED", 2)
+    monkeypatch.setattr(retry_moves, "LONGEST_HOLD_MS", -1)
+    monkeypatch.setattr(retry_moves, "_LOOK_SECONDS", 0.02)
+    place = Place(GROUP, TOPIC, 0)
+    async with delivering(tmp_path / "store") as at:
+        await at.send(TOPIC, 5)
+        messages = (await at.delivery.receive(Wish(GROUP, TOPIC, most=5, invisible_ms=INVISIBLE_MS))).messages
+        await at.delivery.change_invisible(GROUP, TOPIC, messages[0].handle, HOUR_MS)
+        while (progress := at.delivery.ledger.progress(place)) is None or progress.cursor == 0:
+            await asyncio.sleep(0.01)
+        for message in messages[1:]:
+            await at.delivery.forward(GROUP, TOPIC, message.handle)
+        copies = at.delivery.ledger.copied(place, 0)
+        assert copies is not None
+        at.delivery.journal.write()
+        copy = at.killed(tmp_path / "copy")
+    async with delivering(copy) as again:
+        assert again.delivery.ledger.copied(place, 0) == copies
+        await again.delivery.forward(GROUP, TOPIC, messages[1].handle)
+        queue = again.store.queue(f"%DLQ%{GROUP}", 0)
+        assert queue is not None
+        assert queue.max_offset == 4, "once more is fine"

@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterator
 from tandemmq.common.log_output import get_log
 from tandemmq.common.slices import Slices
 from tandemmq.common.timers import my_turn
+from tandemmq.common.topic_names import DEAD_LETTER
 from tandemmq.store.broker.reading import is_whole
 from tandemmq.store.delivery.errors import UnreadableJournal
 from tandemmq.store.delivery.journal.base import Base, SafeBase
@@ -190,8 +191,9 @@ class JournalFollower:
     def _apply(self, record: JournalRecord, place: Position, unit: Unit) -> Iterator[None]:
         facts = []
         self._ledger.start = record.start
-        for at, fact in enumerate(record.facts):
-            if self._holds(fact):
+        for at, said in enumerate(record.facts):
+            fact = self._held(said)
+            if fact is not None:
                 facts.append(fact)
                 yield from self._ledger.apply_in_steps(fact)
             if at % _FACTS_A_STEP == _FACTS_A_STEP - 1:
@@ -202,8 +204,21 @@ class JournalFollower:
         yield from self._base.wrote_in_steps(facts, place, unit.size)
         self._safe_base.wrote(unit.end, self._base.position(place).log_offset)
 
-    def _holds(self, fact: Fact) -> bool:
-        """Whether the copy that a fact names is there, or was until it expired."""
+    def _held(self, fact: Fact) -> Fact | None:
+        """A fact of which the copy that it names is there, or was until it expired; None for others.
+
+        A dead letter is no copy that anybody looks for by the handle of its message.
+        """
         if not isinstance(fact, Dealt | LevelDone | TimersDone) or fact.copy < self._store.commit_log.min_offset:
-            return True
-        return self._store.read_record(fact.copy) is not None
+            return fact
+        data = self._store.read_record(fact.copy)
+        if data is None:
+            return None
+        return fact._replace(copy=-1) if isinstance(fact, Dealt) and _is_dead_letter(data) else fact
+
+
+def _is_dead_letter(data: bytes) -> bool:
+    try:
+        return decode_record(data, verify=False).topic.startswith(DEAD_LETTER)
+    except CorruptRecord:
+        return False

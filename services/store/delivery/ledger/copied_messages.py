@@ -46,6 +46,10 @@ class CopiedMessages:
         """What is known of a message; None: there is no copy, or it is not remembered."""
         return self._known.get((number, offset))
 
+    def forget(self, number: int, offset: int) -> None:
+        """Nobody will look for the copies of a message."""
+        self._known.pop((number, offset), None)
+
     def clear(self) -> None:
         """Nothing is known."""
         self._known.clear()

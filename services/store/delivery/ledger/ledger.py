@@ -109,6 +109,15 @@ class Ledger:
         account = self._places.get(place)
         return None if account is None else self._copied.get(account.number, offset)
 
+    def became_dead_letter(self, place: Place, offset: int) -> None:
+        """The copy of a message that had not moved is its dead letter, for which nobody comes with its handle.
+
+        It takes no room from those that have moved; `JournalFollower` tells of no such copies.
+        """
+        account = self._places.get(place)
+        if account is not None:
+            self._copied.forget(account.number, offset)
+
     def places(self, group: str, topic: str | None = None) -> list[QueueProgress]:
         """The places of a group, in one topic or in all."""
         topics = self._groups.get(group, {})

@@ -168,6 +168,7 @@ class Acknowledger:
         await self._graveyard.open(group)
         if self._used(handle) is not None:
             self._forward(handle, topic)
+            self._journal.ledger.became_dead_letter(handle.place, handle.offset)
         elif self._moves.waits_elsewhere(handle):
             self._forward(handle, topic)
             self._moves.take_back(handle)

@@ -296,6 +296,7 @@ class Receiver:
             fact = self._graveyard.bury(place, offset, data, deliveries)
             if fact is not None:
                 self._note_dealt([fact])
+                self._ledger.became_dead_letter(place, offset)
                 return True
         else:
             self._open_graveyard(place.group)
