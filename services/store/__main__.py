@@ -144,6 +144,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
         store = await asyncio.to_thread(_opened, settings, metrics)
         host.on_close(store.close)
         topics, groups, metasync, edits = open_tables(settings)
+        classic.read_modes(settings)
         broker = make_broker(settings, store, topics, metrics, hooks)
         delivery = make_delivery(settings, broker, groups)
     except BaseException:

@@ -62,10 +62,10 @@ class ClassicClients:
     ) -> None:
         """Take the ports, if classic clients are to be served. `secrets`: users' signing secrets.
 
-        Raises PortTaken, UnreadableCertificate, UnreadableTable.
+        Raises PortTaken, UnreadableCertificate.
         """
-        self._modes = RequestModes(settings.store_path_root_dir, LocalDisk(), SystemClock())
         self.port = 0
+        self._modes: RequestModes | None = None
         self._front: RemotingFront | None = None
         self._server: RemotingServer | None = None
         self._names: NamesLink | None = None
@@ -97,6 +97,11 @@ class ClassicClients:
             vip = 0
         log.info("listening for classic clients", remoting=f"{host}:{self.port}", vip=vip)
 
+    def read_modes(self, settings: StoreSettings) -> None:
+        """Read what is kept for them, when the directory is this store's alone. Raises UnreadableTable."""
+        if self._server is not None:
+            self._modes = RequestModes(settings.store_path_root_dir, LocalDisk(), SystemClock())
+
     def known_to(self, settings: StoreSettings) -> StoreSettings:
         """The settings with the port that was taken: message ids lead there."""
         return replace(settings, listen_port=self.port) if self.port and not settings.listen_port else settings
@@ -120,6 +125,7 @@ class ClassicClients:
     ) -> None:
         """Answer from an open store from now on, and register at name servers. `core`: asked first by sends."""
         if self._server is not None:
+            assert self._modes is not None, "they are read"
             names = self._names = names_link(settings, broker)
             announced = partial(names.settled, _ANNOUNCED_SECONDS)
             traffic = self._traffic = TrafficHistory(self._counters, broker.store.timers, _today)

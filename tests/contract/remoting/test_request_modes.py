@@ -91,6 +91,23 @@ def test_a_file_that_makes_no_sense_is_not_passed_over(tmp_path: Path) -> None:
         assert "group g has a mode for topic t that makes no sense: PUSH" in text
 
 
+def test_the_file_is_read_when_the_directory_is_this_stores_alone(tmp_path: Path) -> None:
+    """Before that, whoever still has the directory may write it."""
+    with classic(tmp_path / "store") as store:
+        leave(store, "{}")
+        other = classic(store.directory)
+        other.log = tmp_path / "other.log"
+        other.launch()
+        assert other.wait() != 0
+        assert "is in use by another process" in other.log.read_text()
+
+
+def test_a_store_without_classic_clients_does_not_ask_for_it(tmp_path: Path) -> None:
+    with classic(tmp_path / "store", remoting_mode="off") as store:
+        leave(store, "{}")
+        store.restart(signal.SIGKILL)
+
+
 def test_what_cannot_be_set_is_refused(tmp_path: Path) -> None:
     with classic(tmp_path / "store") as store:
         assert put(store, said("g", "%RETRY%g")) == ResponseCode.NO_PERMISSION

@@ -38,6 +38,7 @@ async def serving(root: Path) -> AsyncIterator[tuple[Delivery, ClassicClient]]:
     settings = classic.known_to(settings)
     store = MessageStore.open(settings.store_config(), observer=metrics)
     topics, groups, _, edits = open_tables(settings)
+    classic.read_modes(settings)
     delivery = make_delivery(settings, make_broker(settings, store, topics, metrics), groups)
     store.start()
     delivery.start()
