@@ -139,8 +139,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
     try:
         classic = ClassicClients(settings, host.guard, secrets, metrics)
         settings = classic.known_to(settings)
-        await internal.start()
-        log.info("listening internally", internal=f"{settings.internal_host}:{internal.port}")
+        await inner.start(settings.internal_host)
         store = await asyncio.to_thread(_opened, settings, metrics)
         host.on_close(store.close)
         topics, groups, metasync, edits = open_tables(settings)
@@ -306,6 +305,11 @@ class Internal:
         self.gateways = BrokerServicer(self.host.guard)
         self.host.add(add_links_to_server, self.gateways, BROKER_RULES)
         self.host.add(add_NodeServicer_to_server, described, NODE_RULES)
+
+    async def start(self, address: str) -> None:
+        """Listen. `address`: for the log alone."""
+        await self.host.start()
+        log.info("listening internally", internal=f"{address}:{self.host.port}")
 
     def attach(self, name: str, delivery: Delivery, core: LinkCore | None) -> None:
         """Answer from an open store from now on. `name`: the broker's; `core`: what stores gateways' plain messages."""

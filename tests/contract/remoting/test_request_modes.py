@@ -105,7 +105,7 @@ def test_the_file_is_read_when_the_directory_is_this_stores_alone(tmp_path: Path
 def test_a_store_without_classic_clients_does_not_ask_for_it(tmp_path: Path) -> None:
     with classic(tmp_path / "store", remoting_mode="off") as store:
         leave(store, "{}")
-        store.restart(signal.SIGKILL)
+        assert '"store open"' in store.restart(signal.SIGKILL).log.read_text()
 
 
 def test_what_cannot_be_set_is_refused(tmp_path: Path) -> None:
