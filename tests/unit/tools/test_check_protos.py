@@ -1,12 +1,17 @@
 """Each kind of change that breaks programs of the last release is found; additions are let through."""
 
+import importlib.util
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorSet
 
+from tools import generate_protos
 from tools.check_protos import RELEASED, breaks, compiled, contract_of, main, parsed
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("grpc_tools") is None, reason="grpcio-tools is not installed")
 
 PROTO = """
 syntax = "proto3";
@@ -289,3 +294,19 @@ def test_ours_keep_what_was_released(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["--check"]) == 0, capfd.readouterr().err
     assert RELEASED.stat().st_size < 200_000
     assert main(["--whatever"]) == 2
+
+
+def test_without_the_compiler_a_check_says_that_nothing_is_checked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As with Python 3.14, for which the pinned one has no wheel."""
+    monkeypatch.setitem(sys.modules, "grpc_tools", None)
+    released = RELEASED.read_bytes()
+    assert main(["--check"]) == 0
+    assert main(["--release"]) == 1
+    assert RELEASED.read_bytes() == released
+    assert capsys.readouterr().err.count("nothing was done") == 2
+    for arguments, status, told in ((["--check"], 0, "not checked"), ([], 1, "not generated")):
+        monkeypatch.setattr(sys, "argv", ["generate_protos.py", *arguments])
+        assert generate_protos.main() == status
+        assert f"protos: {told}, since grpcio-tools is not installed" in capsys.readouterr().err
