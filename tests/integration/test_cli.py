@@ -425,7 +425,7 @@ def test_view_in_words(store: RunningStore, drinks: list[dict[str, Any]]) -> Non
     ("message_id", "status", "words"),
     [
         ("7F00000100002A9F7FFFFFFFFFFFFF00", "NOT_FOUND", "No message begins at"),
-        *rows_in_campaigns(("nonsense", "INVALID_ARGUMENT", "32 or 56 characters")),
+        *rows_in_campaigns(("Nonsense", "INVALID_ARGUMENT", "32 or 56 characters: 'Nonsense'")),
     ],
 )
 def test_view_of_what_is_not_there(store: RunningStore, message_id: str, status: str, words: str) -> None:

@@ -78,6 +78,7 @@ def test_at_a_store_alone(tandem: Run, tmp_path: Path, monkeypatch: pytest.Monke
         made = tandem("group", "create", "plain").stdout
         assert "in the store at" in made
         assert "16 times over 1 queue\n" in made
+        assert "timeout       15 minutes" in made
         options = ("--consume-from", "last", "--ack-durability", "page-cache", "--keep-unconsumed", "--timeout", "3")
         made = tandem("group", "create", "careful", *options, "--retry-policy", "5s..2h").stdout
         for words in (

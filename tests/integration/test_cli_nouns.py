@@ -152,6 +152,10 @@ def test_all_settings_of_a_group_have_an_option(tandem: Tandem) -> None:
     assert tandem("group", "update", "careful", "--timeout", "4").code == 0
     assert json.loads(config()["other_json"])["groupRetryPolicy"] == policy
     assert tandem("group", "update", "careful").code == 2
+    assert tandem("group", "update", "careful", "--retries", "5").code == 0
+    assert config()["consume_timeout_minutes"] == 4, "what is not given stays as it is"
+    assert tandem("group", "create", "plain").code == 0
+    assert "timeout       15 minutes" in tandem("group", "show", "plain").out
 
 
 def test_a_topic_keeps_its_messages_for_so_many_hours(tandem: Tandem) -> None:

@@ -79,7 +79,7 @@ MISTAKES = [
     wrong("pull orders --offset soon --address {store}", "'soon' is no place in a queue", "a queue offset", "a time:"),
     wrong("pull orders --offset -3 --address {store}", "'-3' is no place in a queue"),
     wrong("send orders one espresso --address {store}", "too many words", "in quotes", "(espresso)"),
-    failed("view zzz --address {store}", "32 or 56 characters"),
+    failed("view Zzz --address {store}", "32 or 56 characters: 'Zzz'"),
     failed("view 7F00000100002A9F00000000000FFFFF --address {store}", "No message begins at log offset 1,048,575"),
     wrong("query orders", "give one of --key and --unique-key"),
     failed("offsets nothing --address {store}", "no topic nothing"),

@@ -90,6 +90,8 @@ def pull(
                     say_message(output, record, with_body=with_body)
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
+        finally:
+            reader.end()
         more = not follow and next(arriving, None) is not None
     left_out = f"; {reader.damaged:,} left out, which are damaged" if reader.damaged else ""
     output.remark(counted(shown, "message") + left_out + ("; there are more: see --max and --offset" if more else ""))
@@ -126,6 +128,7 @@ class _Reader:
         """Messages that were left out, since they are damaged."""
         self._without_answer: set[int] = set()  # queues, while --follow waits for a store that is away
         self._saying = threading.Lock()
+        self._ended = False
 
     def merged(self, starts: dict[int, int]) -> Iterator["Record"]:
         """What is there now, in the order of the log."""
@@ -171,10 +174,15 @@ class _Reader:
             self._without_answer.discard(queue_id)
             return answer
 
+    def end(self) -> None:
+        """No more is wanted of `follow`: what its threads hear from here on, that the client is closed, is not told."""
+        with self._saying:
+            self._ended = True
+
     def _say_away(self, queue_id: int, reason: str) -> None:
         """Once, whatever the number of queues."""
         with self._saying:
-            if not self._without_answer:
+            if not self._without_answer and not self._ended:
                 self._output.remark(f"no answer, trying again: {reason}")
             self._without_answer.add(queue_id)
 

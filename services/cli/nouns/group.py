@@ -381,7 +381,7 @@ def _config(
         consume_message_orderly=bool(fifo),
         retry_max_times=retry_times,
         retry_queues=retry_queues,
-        consume_timeout_minutes=timeout or 0,
+        consume_timeout_minutes=timeout,
         attributes=attributes,
         other_json=None if retry_policy is None else as_other_json(retry_policy),
     )

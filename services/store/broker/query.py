@@ -26,7 +26,8 @@ class Finder:
         try:
             _, offset = decode_offset_id(message_id)
         except IllegalMessageId as error:
-            raise BadRequest(f"{error}".capitalize() + ".", remedy="An offset id has 32 or 56 hex digits.") from None
+            said = f"{error}"
+            raise BadRequest(f"{said[:1].upper()}{said[1:]}.", remedy="An offset id has 32 or 56 hex digits.") from None
         return self.at(offset)
 
     def at(self, offset: int) -> bytes:

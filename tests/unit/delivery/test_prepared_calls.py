@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tandemmq.store.delivery.members.groups import GroupConfig
 from tandemmq.store.delivery.port import Subscription, Wish
 from tests.unit.delivery.receiving_kit import GROUP, TOPIC, scene
 
@@ -24,3 +25,9 @@ async def test_a_call_is_kept_but_not_its_megabytes(tmp_path: Path, tags: int, c
             assert call.selection.matches({"TAGS": "tag0"})
             assert (at.receiving._calls.of(wish, group) is call) == bool(kept)
         assert len(at.receiving._calls._known) == 2 * kept
+
+
+@pytest.mark.parametrize(("minutes", "seconds"), [(3, 180), (0, 900), (-1, 900), (1 << 40, 12 * 3_600)])
+def test_messages_are_invisible_though_their_group_has_no_sensible_time(minutes: int, seconds: int) -> None:
+    """`tandem group create` wrote 0 into the table: messages came again at once, to everybody."""
+    assert GroupConfig(GROUP, consume_timeout_minutes=minutes).invisible_ms == seconds * 1_000

@@ -15,6 +15,10 @@ from tandemmq.store.log.edges.clock import Clock
 from tandemmq.store.log.edges.disk import Disk
 from tandemmq.store.log.event import Event
 
+_CONSUME_TIMEOUT_MINUTES = 15
+_MOST_CONSUME_TIMEOUT_MINUTES = 12 * 60
+"""As long as a receive may ask for."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
@@ -28,7 +32,8 @@ class GroupConfig:
     consume_broadcast_enable: bool = True
     consume_message_orderly: bool = False
     retry_queues: int = 1
-    consume_timeout_minutes: int = 15
+    consume_timeout_minutes: int = _CONSUME_TIMEOUT_MINUTES
+    """See `invisible_ms`."""
     retry_policy: tuple[int, ...] = ()
     """Milliseconds until the 2nd, 3rd, ... delivery, the last one for all later; empty: RocketMQ's levels."""
     attributes: Mapping[str, str] = field(default_factory=dict, compare=False)
@@ -44,6 +49,12 @@ class GroupConfig:
             return Durability(self.attributes.get(ACK_DURABILITY, ""))
         except ValueError:
             return Durability.AS_SENDS
+
+    @property
+    def invisible_ms(self) -> int:
+        """How long messages are invisible where a receive does not say it. Less than a minute is no time: 15 then."""
+        minutes = self.consume_timeout_minutes if self.consume_timeout_minutes > 0 else _CONSUME_TIMEOUT_MINUTES
+        return min(minutes, _MOST_CONSUME_TIMEOUT_MINUTES) * 60_000
 
     @property
     def priority_percent(self) -> int:
@@ -95,7 +106,7 @@ _FIELDS: Mapping[str, tuple[str, Any]] = {
     "consume_broadcast_enable": ("consumeBroadcastEnable", True),
     "consume_message_orderly": ("consumeMessageOrderly", False),
     "retry_queues": ("retryQueueNums", 1),
-    "consume_timeout_minutes": ("consumeTimeoutMinute", 15),
+    "consume_timeout_minutes": ("consumeTimeoutMinute", _CONSUME_TIMEOUT_MINUTES),
 }
 """Field -> name in the file, RocketMQ's default."""
 

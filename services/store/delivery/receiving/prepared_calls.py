@@ -66,6 +66,6 @@ class PreparedCalls:
 
 def receive_call(wish: Wish, group: GroupConfig, topic: TopicConfig, selection: Selection) -> ReceiveCall:
     """The call that a wish means."""
-    invisible_ms = RENEWED_MS if wish.renew else wish.invisible_ms or group.consume_timeout_minutes * 60_000
+    invisible_ms = RENEWED_MS if wish.renew else wish.invisible_ms or group.invisible_ms
     by_priority = topic.by_priority and not group.consume_message_orderly
     return ReceiveCall(group, wish.topic, selection, invisible_ms, by_priority)
