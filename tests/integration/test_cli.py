@@ -204,6 +204,15 @@ def test_send_the_same_many_times_and_tell_the_rate(store: RunningStore) -> None
     assert sum(queue["messages"] for queue in counted) == 300
 
 
+@pytest.mark.parametrize("word", ["--tag", "-t", "--filter"])
+def test_consume_by_a_tag(store: RunningStore, word: str) -> None:
+    topic = f"tags{word}"
+    for body, tag in (("one", "a"), ("two", "b"), ("three", "a")):
+        assert store("send", topic, body, "--tag", tag, "--queue", "0").code == 0
+    given = store("consume", "tagged", topic, word, "b", "--count", "1", "--json")
+    assert [line["body"] for line in given.lines] == ["two"]
+
+
 def test_send_a_file_where_no_store_is_says_that_nothing_was_acknowledged(tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("one\ntwo\n")
     refused = tandem("send", "rest", "--file", str(tmp_path / "lines"), "--address", "127.0.0.1:1")

@@ -24,7 +24,10 @@ IDLE_SECONDS = 3.0
 
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="The consumer group; it is made when it is first used.")]
 
-Tags = Annotated[str, typer.Option("--filter", "-f", metavar="'A || B'", help="Only messages with one of these tags.")]
+Tags = Annotated[
+    str,
+    typer.Option("--tag", "-t", "--filter", "-f", metavar="'A || B'", help="Only messages with one of these tags."),
+]
 
 Condition = Annotated[
     str, typer.Option("--sql", metavar="CONDITION", help="Only messages whose properties fit: 'price > 10'.")
@@ -54,7 +57,7 @@ def consume(
     output = Output(as_json=as_json_lines)
     address = resolved(STORE, address)
     if sql and tags != "*":
-        raise typer.BadParameter("give --filter or --sql, not both", param_hint="--sql")
+        raise typer.BadParameter("give --tag or --sql, not both", param_hint="--sql")
     from tandemmq.client import Consumer, Identity
 
     shown = 0
