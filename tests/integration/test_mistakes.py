@@ -99,6 +99,7 @@ MISTAKES = [
     failed("rebuild {empty}", "{empty} holds no commit log", "storePathRootDir"),
     failed("rebuild {data}", "A broker runs on {data}", "--running", "stop it first"),
     wrong("rebuild {data} --running nowhere", "'nowhere' is not HOST:PORT"),
+    wrong("cluster bundle {missing}/b.zip", "{missing} is no directory"),
     wrong("audit", "say which store, or --pair"),
     failed("audit {empty}", "{empty} holds no commit log"),
     wrong("export {data} {file}", "{file} is no directory"),

@@ -192,6 +192,8 @@ def bundle(
     output = Output(as_json=as_json)
     size = 0
     target, files = file.absolute(), LocalFileSystem(mode=0o600)
+    if not target.parent.is_dir():
+        raise typer.BadParameter(f"{target.parent} is no directory", param_hint="FILE")
 
     def fill(fd: int) -> None:
         nonlocal size
