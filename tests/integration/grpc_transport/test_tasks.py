@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import gc
+import time
 import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -35,6 +36,32 @@ async def test_context_variables_are_a_calls_own(transport: str) -> None:
         for word in (b"a", b"b"):
             assert await everything(server.out(word)) == [b"none", word]
     assert current.get() == "none"
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_what_is_put_off_does_not_run_with_the_variables_of_who_put_it_off(transport: str, turns: int) -> None:
+    """Calls come in the turn in which another one has answered, more of them than fit into a slice of reading."""
+    waits, released = asyncio.Event(), asyncio.Event()
+
+    async def handler(request: bytes, _context: Any) -> bytes:
+        before = current.get()
+        current.set(request.decode())
+        if request == b"first":
+            waits.set()
+            await released.wait()
+        else:
+            time.sleep(0.005)  # longer than a slice  # noqa: ASYNC251
+        return before.encode()
+
+    async with hosted(transport, unary=handler) as server, wired(server.target) as wire:
+        first = wire.call("/tandemmq.test.Own/unary", b"first")
+        await waits.wait()
+        released.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        others = [wire.call("/tandemmq.test.Own/unary", b"%d" % number) for number in range(12)]
+        for stream in (first, *others):
+            assert (await wire.answer(stream)).messages == [b"none"]
 
 
 async def test_context_variables_reach_the_tasks_of_a_handler(transport: str) -> None:

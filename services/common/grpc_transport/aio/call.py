@@ -370,7 +370,7 @@ class UnaryRequestCall(Call):
 
     def hand_over(self, message: bytes) -> None:
         """See DirectCall. The handler begins outside of any task."""
-        self.protocol.loop.call_soon(self._handle_held, message)
+        self.protocol.loop.call_soon(self._handle_held, message, context=self.protocol.context)
 
     def end_with(self, code: grpc.StatusCode, details: str, trailing: Metadata) -> None:
         """See DirectCall."""

@@ -1,6 +1,7 @@
 """Flushing: how either end's protocol hands to its socket what its connection has queued."""
 
 import asyncio
+from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ class Flushing(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._scheduled = False
         self._paused = False
+        self.context = copy_context()
+        """Of what is put off to a turn: calls that begin there must not find the variables of who asked for it."""
         self.written = 0
         """Bytes that were ever given to the socket."""
 
@@ -85,7 +88,7 @@ class Flushing(asyncio.Protocol):
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
-            self.loop.call_soon(self._scheduled_turn)
+            self.loop.call_soon(self._scheduled_turn, context=self.context)
 
     def _scheduled_turn(self) -> None:
         self._scheduled = False
