@@ -131,8 +131,9 @@ class Acknowledger:
         try:
             entry = self._used(handle)
             if entry is None:
-                if self._moves.waits_elsewhere(handle):
-                    self._moves.take_back(handle)
+                copy = self._moves.waiting_copy(handle)
+                if copy is not None:
+                    self._moves.take_back(handle, copy)
             elif entry.due <= since:
                 return _expired("its invisible time is over")
             else:
@@ -149,8 +150,8 @@ class Acknowledger:
             place, offset = handle.place, handle.offset
             self._journal.note(GivenAgain(place, offset, handle.number, self._clock.now_ms() + invisible_ms))
             self._side.waits_for_retry(place, offset)
-        elif self._moves.waits_elsewhere(handle):
-            self._moves.wait_again(handle, invisible_ms)
+        elif (copy := self._moves.waiting_copy(handle)) is not None:
+            self._moves.wait_again(handle, copy, invisible_ms)
         return text
 
     def give_back(self, group: str, topic: str, text: str) -> None:
@@ -159,8 +160,8 @@ class Acknowledger:
         if self._used(handle) is not None:
             place, offset = handle.place, handle.offset
             self._journal.note(GivenAgain(place, offset, handle.number - 1, self._clock.now_ms()))
-        elif self._moves.waits_elsewhere(handle):
-            self._moves.wait_again(handle, 0)
+        elif (copy := self._moves.waiting_copy(handle)) is not None:
+            self._moves.wait_again(handle, copy, 0)
 
     async def forward(self, group: str, topic: str, text: str, durability: Durability) -> None:
         """See `port.DeliveryPort`. Once more for the same message is fine."""
@@ -169,9 +170,9 @@ class Acknowledger:
         if self._used(handle) is not None:
             self._forward(handle, topic)
             self._journal.ledger.became_dead_letter(handle.place, handle.offset)
-        elif self._moves.waits_elsewhere(handle):
+        elif (copy := self._moves.waiting_copy(handle)) is not None:
             self._forward(handle, topic)
-            self._moves.take_back(handle)
+            self._moves.take_back(handle, copy)
         await self._journal.safe(durability)
 
     def _forward(self, handle: ReceiptHandle, topic: str) -> None:

@@ -62,7 +62,7 @@ class _Hold(NamedTuple):
     since: int
 
 
-class _Copy(NamedTuple):
+class WaitingCopy(NamedTuple):
     """A copy that waits: of that delivery, until `due` by the wall clock. No key: it cannot be taken back."""
 
     delivery: OpenEntry
@@ -211,31 +211,28 @@ class RetryMoves:
 
     # -- handles of what has moved ------------------------------------------------------------------------------------
 
-    def waits_elsewhere(self, handle: ReceiptHandle) -> bool:
-        """Whether the message of a handle has moved, as far as that is remembered, and can be taken back.
+    def waiting_copy(self, handle: ReceiptHandle) -> WaitingCopy | None:
+        """The copy in which the message of a handle waits and can be taken back, as far as that is remembered.
 
         Raises HandleExpired: it has moved, and comes again from where it is.
         """
         copy = self._copy_of(handle)
         if copy is None:
-            return False
+            return None
         is_its = copy.delivery.is_delivery(handle.number, handle.start)
         if not is_its or not copy.unique_key or copy.due <= self._into.wall.now_ms():
             raise _moved()
-        return True
+        return copy
 
-    def take_back(self, handle: ReceiptHandle) -> None:
-        """Take back the copy of a message, which waits elsewhere. Raises StoreError, HandleExpired: it is too late."""
-        copy = self._copy_of(handle)
-        assert copy is not None, "it waits elsewhere"
+    def take_back(self, handle: ReceiptHandle, copy: WaitingCopy) -> None:
+        """Take back the copy in which a message waits. Raises StoreError, HandleExpired: it is too late."""
         if not self._recall(handle.place, handle.offset, copy):
             raise _moved()
 
-    def wait_again(self, handle: ReceiptHandle, wait_ms: int) -> None:
-        """A message that waits elsewhere is to come again after another time. Raises StoreError, HandleExpired."""
+    def wait_again(self, handle: ReceiptHandle, before: WaitingCopy, wait_ms: int) -> None:
+        """A message that waits in a copy is to come again after another time. Raises StoreError, HandleExpired."""
         place, offset = handle.place, handle.offset
-        before, now = self._copy_of(handle), self._into.wall.now_ms()
-        assert before is not None, "it waits elsewhere"
+        now = self._into.wall.now_ms()
         precision = self._into.delays.precision_ms
         if (now + wait_ms - 1) // precision == (before.due - 1) // precision:
             wait_ms += precision  # or the recall would be about both
@@ -248,7 +245,7 @@ class RetryMoves:
         self._journal.note(fact)
         self._recall(place, offset, before)
 
-    def _copy_of(self, handle: ReceiptHandle) -> _Copy | None:
+    def _copy_of(self, handle: ReceiptHandle) -> WaitingCopy | None:
         """The copy in which the message of a handle has moved, as far as that is remembered, and not taken back.
 
         Raises HandleExpired: it cannot be said.
@@ -274,7 +271,7 @@ class RetryMoves:
             )
         return None
 
-    def _recall(self, place: Place, offset: int, copy: _Copy) -> bool:
+    def _recall(self, place: Place, offset: int, copy: WaitingCopy) -> bool:
         """Take a copy back; False: its time has come."""
         now, host = self._into.wall.now_ms(), self._into.host
         given = {names.TIMER_DELIVER_MS: str(copy.due), DELETE_KEY: f"{copy.topic}+{copy.unique_key}"}
@@ -288,7 +285,7 @@ class RetryMoves:
         return True
 
 
-def _copy_said(data: bytes, delivery: OpenEntry) -> _Copy | None:
+def _copy_said(data: bytes, delivery: OpenEntry) -> WaitingCopy | None:
     """What the record of a copy of that delivery says; None: it is damaged."""
     try:
         record = decode_record(data, verify=False)
@@ -297,7 +294,7 @@ def _copy_said(data: bytes, delivery: OpenEntry) -> _Copy | None:
     except ValueError:
         return None
     key = (record.unique_key or "") if record.topic == TIMER_TOPIC else ""
-    return _Copy(delivery, due, given.get(names.REAL_TOPIC, record.topic), queue, key, DELETE_KEY in given)
+    return WaitingCopy(delivery, due, given.get(names.REAL_TOPIC, record.topic), queue, key, DELETE_KEY in given)
 
 
 def _moved() -> HandleExpired:
