@@ -86,16 +86,16 @@ def _parse(text: str, number: Callable[[str], float | None]) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text[:80]} is no number that JSON can say")
-    return value
-
-
 def _finite_or_none(text: str) -> float | None:
     value = float(text)
     return value if math.isfinite(value) else None
+
+
+def _finite(text: str) -> float:
+    value = _finite_or_none(text)
+    if value is None:
+        raise ValueError(f"{text[:80]} is no number that JSON can say")
+    return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from tandemmq.common.access.needs import Action, Need
 from tandemmq.common.access.needs import group as use_group
+from tandemmq.common.topic_names import RETRY
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.store.broker.broker import Broker
@@ -13,7 +14,6 @@ from tandemmq.store.fronts.remoting.clients import RemotingClients
 from tandemmq.store.fronts.remoting.request_modes import POP, PULL, RequestModes
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
 
-_RETRY = "%RETRY%"
 _MOST_INT = 0x7FFF_FFFF
 
 
@@ -42,7 +42,7 @@ class Assignments:
         mode, share_queues = json_bodies.text(said, "mode"), said.get("popShareQueueNum", 0)
         if mode not in (POP, PULL):
             raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"The mode {mode[:40]} is neither POP nor PULL.")
-        if topic.startswith(_RETRY):
+        if topic.startswith(RETRY):
             raise RemotingRefusal(ResponseCode.NO_PERMISSION, "A retry topic is always pulled: it has no mode.")
         if type(share_queues) is not int or abs(share_queues) > _MOST_INT:
             share_queues = 0  # a RocketMQ broker could not read the file
