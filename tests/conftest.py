@@ -12,7 +12,7 @@ import uvloop
 from hypothesis import settings
 
 from tests.scheduling import FileScheduling
-from tests.seed import SEED
+from tests.seed import SEED, draws
 
 settings.register_profile("patient", deadline=None)  # no test asserts how quick something is
 settings.load_profile("patient")
@@ -68,13 +68,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_collection_modifyitems(items: list[Any]) -> None:
     """Mark what draws at random; and let tests marked `serial` share one xdist worker, so that they run alone."""
     for item in items:
-        if hasattr(getattr(item, "module", None), "SEED") or getattr(
-            getattr(item, "obj", None), "is_hypothesis_test", False
-        ):
+        if _draws(item):
             item.add_marker("seeded")
         if item.get_closest_marker("serial"):
             item.add_marker(pytest.mark.xdist_group("serial"))
     _count_a_few_of_each(items)
+
+
+def _draws(item: Any) -> bool:
+    test = getattr(item, "obj", None)
+    if getattr(test, "is_hypothesis_test", False):
+        return True
+    if test is None or not hasattr(getattr(item, "module", None), "SEED"):
+        return False
+    return draws(item.path, test.__qualname__.partition(".")[0])
 
 
 def _count_a_few_of_each(items: list[Any]) -> None:

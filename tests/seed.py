@@ -4,8 +4,11 @@
 starts (pytest's workers among them) have the same.
 """
 
+import ast
 import os
 import random
+from functools import cache
+from pathlib import Path
 
 
 def seed() -> int:
@@ -16,4 +19,32 @@ def seed() -> int:
 
 
 SEED = seed()
-"""Read when the module is imported. A test whose module has it under this name is marked ``seeded``."""
+"""Read when the module is imported. A test that uses it under this name is marked ``seeded``."""
+
+
+@cache
+def what_draws(path: Path) -> frozenset[str]:
+    """What in a module uses SEED: functions, fixtures and values that name it, or that name one of those."""
+    uses = dict[str, set[str]]()
+    for statement in ast.parse(path.read_text()).body:
+        named = _names_in(statement)
+        match statement:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                asked_for = {node.arg for node in ast.walk(statement) if isinstance(node, ast.arg)}
+                uses[statement.name] = named | asked_for
+            case ast.Assign() | ast.AnnAssign():
+                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                uses |= dict.fromkeys(_names_in(*targets), named)
+    drawing = {"SEED"}
+    while found := {name for name, used in uses.items() if used & drawing} - drawing:
+        drawing |= found
+    return frozenset(drawing)
+
+
+def draws(path: Path, name: str) -> bool:
+    """Whether a test uses the seed of its module; each does where the module's marks do."""
+    return not what_draws(path).isdisjoint({name, "pytestmark"})
+
+
+def _names_in(*nodes: ast.AST) -> set[str]:
+    return {found.id for node in nodes for found in ast.walk(node) if isinstance(found, ast.Name)}
