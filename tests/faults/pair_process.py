@@ -80,12 +80,16 @@ def _is_free(port: int) -> bool:
 
 
 def until(condition: Callable[[], object], seconds: float, what: str | Callable[[], str]) -> None:
-    """Waits for a condition; fails with `what` when it does not come true in time."""
-    deadline = time.monotonic() + seconds
+    """Waits for a condition; fails with `what` when it does not come true in time.
+
+    It looks the less often the longer it takes: what comes after a minute is not asked for six thousand times.
+    """
+    begun = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - begun
+        if waited > seconds:
             raise AssertionError(f"not within {seconds} s: {what if isinstance(what, str) else what()}")
-        time.sleep(0.01)
+        time.sleep(min(max(0.01, waited / 50), 0.2))
 
 
 class ServiceProcess:
