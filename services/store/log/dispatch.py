@@ -101,7 +101,8 @@ class Dispatcher:
         if not told:
             self._late = self._timers.call_later(_UNTOLD_SECONDS, self._turn)
             return
-        self._not_late()
+        if self._late is not None:
+            self._not_late()
         now = self._timers.time()
         if now >= self._due:
             self._due = now + _GATHER_SECONDS

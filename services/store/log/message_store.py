@@ -7,6 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NoReturn
 
 from tandemmq.common.files.boot import boot_id
 from tandemmq.common.files.replacing import make_dirs
@@ -272,8 +273,8 @@ class MessageStore:
         whether somebody will look for it in its queue at once; else it is there some milliseconds later.
         """
         begun = time.perf_counter()
-        if not (reserved and self.flags.only_disks_full):
-            self._check_writable()
+        if not self.flags.writable and not (reserved and self.flags.only_disks_full):
+            self._refuse()
         try:
             appended = self.commit_log.append(message, reserved=reserved)
         except DiskFull as error:
@@ -284,7 +285,8 @@ class MessageStore:
     def append_messages(self, messages: Sequence[Message]) -> list[Appended]:
         """Append messages of one or several topics, all or none. Raises as `append`."""
         begun = time.perf_counter()
-        self._check_writable()
+        if not self.flags.writable:
+            self._refuse()
         try:
             appended = self.commit_log.append_messages(messages)
         except DiskFull as error:
@@ -295,7 +297,8 @@ class MessageStore:
     def append_batch(self, batch: EncodedBatch) -> AppendedBatch:
         """Append a batch that the producer laid out, all or nothing. Raises as `append`, and MalformedBatch."""
         begun = time.perf_counter()
-        self._check_writable()
+        if not self.flags.writable:
+            self._refuse()
         self.commit_log.writer = self.batch_writer
         try:
             appended = self.commit_log.append_batch(batch)
@@ -317,9 +320,7 @@ class MessageStore:
         """What measures and lays out encoded batches: the best there is at present."""
         return self._parts.walkers.batch_writer()
 
-    def _check_writable(self) -> None:
-        if self.flags.writable:
-            return
+    def _refuse(self) -> NoReturn:
         if self._closed:
             raise StoreClosed("The store has been shut down.")
         if self.flags.holds(Reason.LOG_DISK_FULL):
