@@ -79,7 +79,7 @@ class CommitLogReader(DataSourceReader):
         if options.path is None:
             raise BadJobOption("No path is given, and only a stream reads from a store alone: .load(path).")
         if options.starting_at_end:
-            raise BadJobOption("startingOffsets is 'latest', behind which only a stream finds something.")
+            raise BadJobOption("startingOffsets is 'latest', after which only a stream finds something.")
         if options.max_offsets_per_trigger is not None:
             raise BadJobOption("maxOffsetsPerTrigger is for streams: spark.readStream.")
         self._path = options.path

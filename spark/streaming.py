@@ -45,13 +45,13 @@ class LogFollower(Protocol):
         """Where a new query begins."""
 
     def end(self, *, wait: bool) -> Document | None:
-        """Behind all there is; None while nobody knows, which is an error if not ``wait``."""
+        """After all there is; None while nobody knows, which is an error if not ``wait``."""
 
     def after(self, start: Document, end: Document) -> Document:
         """``end``, as it can follow on ``start``."""
 
     def within(self, start: Document, end: Document, messages: int) -> Document:
-        """Behind at most so many messages, but not behind ``end``."""
+        """After at most so many messages, but not after ``end``."""
 
     def partitions(self, start: Document, end: Document) -> Sequence[InputPartition]:
         """What lies between, in pieces."""

@@ -111,7 +111,7 @@ static int32_t read_record(struct row *row, const uint8_t *at, int64_t room, int
 
 /*
  * Walks log[begin..end), whose byte 0 is physical offset `base`, into at most `room` rows; crc may be NULL.
- * Returns the number of rows and sets *stopped to the index behind the last good record.
+ * Returns the number of rows and sets *stopped to the index after the last good record.
  */
 int64_t tandem_walk(const uint8_t *log, int64_t begin, int64_t end, int64_t base, crc_function crc, struct row *rows,
                     int64_t room, int64_t *stopped)

@@ -36,7 +36,7 @@ def measure(directory: Path, rounds: int) -> dict[str, list[Sample]]:
 
 
 async def _measured(directory: Path, rounds: int) -> dict[str, list[Sample]]:
-    """In one turn of a loop: what a store does behind an append has no turn."""
+    """In one turn of a loop: what a store does after an append has no turn."""
     config = StoreConfig(directory / "store", mapped_file_size_commit_log=_FILE_SIZE, compiled_walker="always")
     store = MessageStore.open(config)
     log = store.commit_log
@@ -70,7 +70,7 @@ async def _measured(directory: Path, rounds: int) -> dict[str, list[Sample]]:
 
 
 class _Copy:
-    """A slice store of a record's bytes, one behind the other: the least that an append can be."""
+    """A slice store of a record's bytes, one after the other: the least that an append can be."""
 
     def __init__(self, target: mmap.mmap, size: int) -> None:
         self._target = target

@@ -15,7 +15,7 @@ TOPICS, QUEUES = 4, 4
 KEYS_EACH = 2
 _HOST = Host("127.0.0.1", 10911)
 _RUN = 64
-"""Messages of one queue that stand behind each other."""
+"""Messages of one queue that stand one after the other."""
 _PIECE = Struct(">5i")
 _DIGITS = 10
 _KEY = b"order-" + b"0" * _DIGITS

@@ -174,7 +174,7 @@ class _Crew:
         self._finishing = asyncio.Event()
 
     async def take(self, message: Message) -> None:
-        """Begin with a message, when there is a place; one behind others of its key waits without."""
+        """Begin with a message, when there is a place; one after others of its key waits without."""
         key = message.order_key
         if key and key in self._lines:
             self._lines[key].append(message)

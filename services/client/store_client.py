@@ -136,7 +136,7 @@ class StoreClient:
     ) -> Iterator[store_pb2.BatchReceipt]:
         """Store batches of one topic, many in flight; a receipt for each, in order.
 
-        Raises RequestFailed at the first batch that is refused; those behind it may have been stored.
+        Raises RequestFailed at the first batch that is refused; those after it may have been stored.
         """
         requests = (
             store_pb2.SendBatchRequest(batches=[encode_batch(batch, topic, queue_id)], no_wait=no_wait)

@@ -31,7 +31,7 @@ class LogView:
         self.min_offset = 0
         """Of the oldest byte of the log."""
         self.max_offset = 0
-        """Behind its last byte. May be smaller than before after the store was started anew."""
+        """After its last byte. May be smaller than before after the store was started anew."""
         self.flushed_offset = 0
         """Below it everything is durable."""
         self.identity = LogIdentity()

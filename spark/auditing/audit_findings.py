@@ -16,7 +16,7 @@ class FindingPlace:
     """Where something was found: ``count`` of it in a row.
 
     ``queue_offset``: the first number in the queue. ``physical_offset``: the first place in the log;
-    ``physical_end``: behind the last. All -1 where there are none. ``file``: of the index or of a queue. ``told``: what
+    ``physical_end``: after the last. All -1 where there are none. ``file``: of the index or of a queue. ``told``: what
     else there is to say.
     """
 

@@ -309,7 +309,7 @@ class KeyComparer:
         return number
 
     def _differences(self, hashes: NDArray[np.int32], physical: Longs, entries: Entries, begin: int, end: int) -> int:
-        """Compare as sets, since a missing one shifts all behind it. Gives how many differ."""
+        """Compare as sets, since a missing one shifts all after it. Gives how many differ."""
         wanted = (physical - begin) << _HASH_BITS | hashes
         known = np.isin(entries.physical, physical)
         stray = self._unknown(entries.physical[~known])

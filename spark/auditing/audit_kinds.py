@@ -27,13 +27,13 @@ KINDS: dict[str, FindingKind] = {
     for kind in (
         # -- the log
         FindingKind("rot", "log", True, "damaged stretches of the log", "stretch",
-             "Bytes that are no valid record, with valid records behind them. Messages in there are lost here; a "
+             "Bytes that are no valid record, with valid records after them. Messages in there are lost here; a "
              "replica or a copy may still have them."),
         FindingKind("missing", "log", True, "missing log files", "stretch",
              "A file between others is not there: every message in it is gone. RocketMQ starts all the same and does "
              "not say so."),
         FindingKind("torn", "log", True, "torn end of the log", "stretch",
-             "Bytes behind the last record that are no record: a write that was cut short, or a tail that RocketMQ cut "
+             "Bytes after the last record that are no record: a write that was cut short, or a tail that RocketMQ cut "
              "off without zeroing it. A start of ours cuts it off and keeps it aside.", "T1"),
         FindingKind("offset-gap", "log", True, "gaps in queue offsets of the log", "message",
              "The log goes from one queue offset to a later one: the messages between were never in this log, or "
@@ -60,8 +60,8 @@ KINDS: dict[str, FindingKind] = {
              f"another message, or miss it by its tag; {_REBUILD}.", "T19"),
         FindingKind("unit-extra", "queue", True, "queue units without a message", "unit",
              f"A unit names a place in the log where no message with this queue offset is; {_REBUILD}.", "T6"),
-        FindingKind("unit-behind-end", "queue", True, "queue units behind the end of the log", "unit",
-             "A unit names a place behind the last record: left over from a log that was cut shorter, to come alive "
+        FindingKind("unit-behind-end", "queue", True, "queue units after the end of the log", "unit",
+             "A unit names a place after the last record: left over from a log that was cut shorter, to come alive "
              "again when the log grows over it.", "T1"),
         FindingKind("queue-file", "queue", True, "odd files among consume queues", "file",
              "A file whose length is not that of the others, or whose name is no place in a queue; brokers refuse to "
@@ -87,8 +87,8 @@ KINDS: dict[str, FindingKind] = {
              "place where it had stopped. Searches give the message twice.", "T9"),
         FindingKind("entry-extra", "index", True, "index entries without a message", "entry",
              f"An entry names a place in the log where no record with keys begins; {_REBUILD}.", "T9"),
-        FindingKind("entry-behind-end", "index", True, "index entries behind the end of the log", "entry",
-             "An entry names a place behind the last record: left over from a log that was cut shorter.", "T1"),
+        FindingKind("entry-behind-end", "index", True, "index entries after the end of the log", "entry",
+             "An entry names a place after the last record: left over from a log that was cut shorter.", "T1"),
         FindingKind("entry-unreachable", "index", True, "index entries that no chain leads to", "entry",
              f"An entry is there, but its slot's chain does not come to it, so no search does; {_REBUILD}."),
         FindingKind("entry-impossible", "index", True, "index entries that cannot be", "entry",

@@ -241,7 +241,7 @@ def _blank(units: Units) -> Bools:
 class LogExtent:
     """What a unit or an entry that no message has can be compared with: log offsets.
 
-    ``live``: the log goes on behind ``end``, and so may queues and index.
+    ``live``: the log goes on after ``end``, and so may queues and index.
     """
 
     begin: int

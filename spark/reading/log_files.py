@@ -28,7 +28,7 @@ class LogFile:
 
     @property
     def end(self) -> int:
-        """Log offset behind its last byte."""
+        """Log offset after its last byte."""
         return self.start + self.size
 
 
@@ -77,7 +77,7 @@ def list_log_files(root: Path) -> list[LogFile]:
 def without_unused(files: Sequence[LogFile]) -> list[LogFile]:
     """Without the last files that nothing was written to: a store makes them ahead of use. At least one stays."""
     used = list(files)
-    # Not behind a hole: that a file before it is missing would not be told.
+    # Not after a hole: that a file before it is missing would not be told.
     while len(used) > 1 and used[-2].end == used[-1].start and _is_unused(used[-1]):
         used.pop()
     return used
@@ -144,7 +144,7 @@ class MappedLogFile:
     def data_stretches(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
         """Stretches of [begin, end), positions in the file, that are no holes: cheap to look for bytes in.
 
-        A file is allocated whole before it is written, so what lies behind the end of a log mostly is a hole.
+        A file is allocated whole before it is written, so what lies after the end of a log mostly is a hole.
         """
         while begin < end:
             try:

@@ -57,7 +57,7 @@ def _damage(walking: RangeWalker, task: ReadRange, wanted: ScanWanted, limit: in
     for begin, end in stretches:
         if begin < limit:
             at, stop = begin - file.start, min(end, limit) - file.start
-            # A store that is writing may have finished since what looked damaged when a record behind it was found.
+            # A store that is writing may have finished since what looked damaged when a record after it was found.
             while (walk := walker().walk(walking.buffer, at, stop, file.start, check_crc=task.check_crc)).count:
                 yield from record_batches(RecordColumns(walk), wanted)
                 at = walk.position
@@ -90,7 +90,7 @@ def damaged_batches(
 def batches_of_records(
     records: bytes | bytearray | memoryview, wanted: ScanWanted, *, check_crc: bool = True, damaged: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of whole records behind each other, picked out of a log: what a store sends.
+    """Batches of whole records one after the other, picked out of a log: what a store sends.
 
     A record with a wrong checksum is an invalid row, or none where ``damaged`` is False. Raises BadRecords if lengths
     are wrong, since then nobody knows where the next record begins.

@@ -29,7 +29,7 @@ class ReadRange:
     """A range of the log, and how to read it; picklable.
 
     ``limit``: log offset where the log ends for certain: what reaches beyond it is not finished, and left out; None if
-    the end is where records end. ``last``: it lies in the last file, so that nothing valid behind a place means that
+    the end is where records end. ``last``: it lies in the last file, so that nothing valid after a place means that
     the log ends there, and no damage. ``damaged``: give rows for what is no valid record.
     """
 

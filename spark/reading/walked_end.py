@@ -37,7 +37,7 @@ class WalkedEnd:
         self._walked = 0
 
     def find(self, files: Sequence[LogFile]) -> int:
-        """Log offset behind the last valid record. Raises OSError."""
+        """Log offset after the last valid record. Raises OSError."""
         if files[-1].end < self._walked:  # another log
             self._walked = 0
         for file in reversed(files):
@@ -75,7 +75,7 @@ def walk_through(log_range: LogRange, *, check_crc: bool) -> "RangeResult":
 
 
 def _maybe_in_writing(result: "RangeResult", behind: int) -> int | None:
-    """Where the first damage near the end begins, behind log offset ``behind``."""
+    """Where the first damage near the end begins, after log offset ``behind``."""
     near = _end_of(result) - NEWEST
     return next((damage.begin for damage in result.damage if behind < damage.begin and near <= damage.begin), None)
 

@@ -39,9 +39,9 @@ class RangeResult:
     """What a walk of a range found; offsets are log offsets.
 
     ``first``: the first record, or what a range that is `LogRange.exact` began with; -1 if no record begins in it.
-    ``next``: behind the last record that begins in it; behind a file's closing blank, the end of the file.
-    ``torn_at``: where bytes that are no record begin, with nothing valid behind them in this file; -1 if none do.
-    ``torn_end``: behind the last of them that is not zero.
+    ``next``: after the last record that begins in it; after a file's closing blank, the end of the file.
+    ``torn_at``: where bytes that are no record begin, with nothing valid after them in this file; -1 if none do.
+    ``torn_end``: after the last of them that is not zero.
     """
 
     first: int = -1
@@ -137,7 +137,7 @@ class RangeWalker:
             yield walk
 
     def _behind(self, position: int, stop: Stop) -> int:
-        """Where it goes on behind bytes that are no record; -1 if nothing valid follows in the file."""
+        """Where it goes on after bytes that are no record; -1 if nothing valid follows in the file."""
         start, found = self.range.file.start, self._resync(position + 1, self.range.file.size)
         if found < 0:
             self.result.torn_at, self.result.torn_reason = start + position, REASONS.get(stop, stop.name)
@@ -163,7 +163,7 @@ class RangeWalker:
         yield from self._nonzero_stretches(near, end)
 
     def _data_end(self, begin: int) -> int:
-        """Position behind the last byte from ``begin`` on that is not zero."""
+        """Position after the last byte from ``begin`` on that is not zero."""
         end = begin
         for start, stop in self._nonzero_stretches(begin, self.range.file.size):
             for at in range(start, stop, _CHUNK):

@@ -22,7 +22,7 @@ _BUFFER_MAX = 64 << 20
 class Interval(NamedTuple):
     """Consecutive queue offsets [first, end) of one queue, as they came in the log.
 
-    ``physical_begin``, ``physical_end``: log offsets of the first record and behind the last.
+    ``physical_begin``, ``physical_end``: log offsets of the first record and after the last.
     """
 
     first: int

@@ -336,7 +336,7 @@ def _groups(plans: dict[QueueKey, QueuePlan], count: int) -> list[list[QueueKey]
 
 
 def _parts(files: int, slots: int, parallelism: int) -> list[list[int]]:
-    """Which slots of which file are one task: [file, first slot, behind the last]; about as many as cores."""
+    """Which slots of which file are one task: [file, first slot, after the last]; about as many as cores."""
     each = max(1, min(slots, -(-parallelism // max(files, 1))))
     cuts = [slots * part // each for part in range(each + 1)]
     return [[file, low, high] for file in range(files) for low, high in pairwise(cuts)]

@@ -16,7 +16,7 @@ from tandemmq.spark.rebuilding.staging import PLAN, StagingDirectory
 class RebuildPlan:
     """What a rebuild is to do.
 
-    ``end``: log offset behind the last record to read; None for all there is. ``topics``: whose queues; None for all.
+    ``end``: log offset after the last record to read; None for all there is. ``topics``: whose queues; None for all.
     ``source``: what the log was when it was planned, so that nothing is resumed on another log. ``whole``: starts of
     files that are not split. ``boot``: of the machine: what a task has written is not on disk before it is checked, so
     nothing is gone on with after a power cut.

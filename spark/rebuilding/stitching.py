@@ -20,7 +20,7 @@ Found = tuple[LogRange, RangeResult]
 class LogFindings:
     """What a log is, seen as a whole.
 
-    ``end``: log offset behind its last record. ``misread``: starts of files where a range began with bytes that only
+    ``end``: log offset after its last record. ``misread``: starts of files where a range began with bytes that only
     look like a record (a record in a body, or one that was cut off): they have to be walked from their beginning.
     """
 
@@ -71,7 +71,7 @@ def _join(ranges: Sequence[Found], log: LogFindings, check_crc: bool) -> tuple[i
                 continue
             between = _look(log_range, cursor, result.first if result.first > cursor else log_range.end, check_crc)
             if between.records or (result.first >= 0 and between.next != result.first):
-                log.misread.add(log_range.file.start)  # its first record lies in another, or behind the file's blank
+                log.misread.add(log_range.file.start)  # its first record lies in another, or after the file's blank
             log.damage += between.damage
             if result.first < 0:
                 cursor, torn = _after(between, cursor)

@@ -95,7 +95,7 @@ def _trimmed(log_range: LogRange, begin: int, end: int) -> LogRange | None:
 
 
 def _end_of(store: str) -> int:
-    """The log offset behind the last message that the running store lets consumers see. Raises ClientError."""
+    """The log offset after the last message that the running store lets consumers see. Raises ClientError."""
     from tandemmq.client import Identity, StoreClient
     from tandemmq.client.results import readable_end
 

@@ -30,7 +30,7 @@ class SourceOptions:
     starting_at_end: bool = False
     """``startingOffsets`` is ``latest``; for streams."""
     ending_offsets: int | None = None
-    """``endingOffsets``: ``latest`` or a log offset; records that begin at it or behind are left out. None: latest."""
+    """``endingOffsets``: ``latest`` or a log offset; records that begin at it or after are left out. None: latest."""
     starting_timestamp: int | None = None
     """``startingTimestamp``: ms; records stored before are left out."""
     ending_timestamp: int | None = None

@@ -81,7 +81,7 @@ class FileFollower:
         return {_KEY: _boundary(files, max(starting, first), end)}
 
     def end(self, *, wait: bool) -> Document | None:
-        """Behind the last record; None while the store is away. Raises TandemError; without ``wait`` at once."""
+        """After the last record; None while the store is away. Raises TandemError; without ``wait`` at once."""
         if self._link is not None:
             end = self._link.ask(self._ask) if wait else self._link.demand(self._ask)
             return None if end is None else {_KEY: end}
@@ -100,7 +100,7 @@ class FileFollower:
         return end
 
     def within(self, start: Document, end: Document, messages: int) -> Document:
-        """Behind at most so many records from ``start`` on, but not behind ``end``. Counts messages of all topics."""
+        """After at most so many records from ``start`` on, but not after ``end``. Counts messages of all topics."""
         from tandemmq.spark.reading.walking import RangeWalker
         from tandemmq.store.format.compiled.record_columns import RecordColumns
 
@@ -219,7 +219,7 @@ def _is_boundary(file: LogFile, begin: int) -> bool:
 
 
 def _boundary(files: Sequence[LogFile], offset: int, end: int) -> int:
-    """Log offset of the first record at or behind ``offset``; ``end`` if there is none."""
+    """Log offset of the first record at or after ``offset``; ``end`` if there is none."""
     from tandemmq.spark.reading.range_reading import proven
 
     for file in files:

@@ -115,7 +115,7 @@ class QueueFollower:
         return _document(begin)
 
     def end(self, *, wait: bool) -> Document | None:
-        """Behind the last messages; None while the store is away. Raises ClientError; without ``wait`` at once."""
+        """After the last messages; None while the store is away. Raises ClientError; without ``wait`` at once."""
         listed = self._link.ask(self._listed) if wait else self._link.demand(self._listed)
         if listed is None:
             return None
@@ -138,7 +138,7 @@ class QueueFollower:
         return _document(now)
 
     def within(self, start: Document, end: Document, messages: int) -> Document:
-        """At most so many messages from ``start`` on, but not behind ``end``; queues get shares by what they have."""
+        """At most so many messages from ``start`` on, but not after ``end``; queues get shares by what they have."""
         before, after = _offsets(start), _offsets(end)
         missing = {place: offset - before.get(place, 0) for place, offset in after.items()}
         missing = {place: count for place, count in missing.items() if count > 0}

@@ -24,7 +24,7 @@ _OF_NAMES = ("rename", "exchange", "sync_dir", "unlink")
 
 
 class DeadlyDisk(LocalDisk):
-    """The real disk, on which the process dies at operation ``kill_at`` of an adoption: before it, or behind it.
+    """The real disk, on which the process dies at operation ``kill_at`` of an adoption: before it, or after it.
 
     ``from_swap``: only changes of names count, from the moment on in which files begin to be put in place.
     """

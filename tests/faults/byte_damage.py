@@ -53,7 +53,7 @@ CASES = 10_000
 PAGE = 4096
 LATER_MS = 10_000_000
 _ALL_KEYS = 1 << 20
-"""Behind so many bytes of log, some keys only are looked up."""
+"""After so many bytes of log, some keys only are looked up."""
 
 
 class Ears(NullObserver, logging.Handler):

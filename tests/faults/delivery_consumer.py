@@ -182,7 +182,7 @@ class Consumer:
         failed: set[str] = set()
         for one in held:
             if one.key and one.key in failed:
-                continue  # those behind it wait for it
+                continue  # those after it wait for it
             if is_poison(one.value) or choose.random() < 0.12:
                 self._fail(one, is_poison(one.value))
                 failed.add(one.key)

@@ -25,7 +25,7 @@ from tests.faults.harness import QUEUES, intact, message, settle, small_config, 
 LOG_FILE = 16 * 1024
 MESSAGES = 260
 BEHIND = 15
-"""So many of them come behind the last checkpoint of a store that is killed."""
+"""So many of them come after the last checkpoint of a store that is killed."""
 ONCE_EARLY, ONCE_LATE = ("once", 0), ("once", 1)
 """Queues of one message each: in the middle of the log, and in its last file."""
 
@@ -66,7 +66,7 @@ class Original:
 
     @property
     def used(self) -> int:
-        """A log offset behind the last record's begin."""
+        """A log offset after the last record's begin."""
         return self.acked[-1].physical + 1
 
     @property
@@ -111,7 +111,7 @@ async def build(root: Path, seed: int, *, clean: bool) -> Original:
 
 
 def remove(root: Path, parts: Collection[str], used: int) -> None:
-    """Take ``parts`` away. ``used``: log offset behind the last record; files that lie behind it go with the last."""
+    """Take ``parts`` away. ``used``: log offset after the last record; files that lie after it go with the last."""
     files = sorted((root / "commitlog").iterdir())
     written = [path for path in files if int(path.name) < used]
     ahead = [path for path in files if int(path.name) >= used]

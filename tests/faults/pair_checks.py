@@ -39,7 +39,7 @@ def assert_logs_equal(master: Path, slave: Path, end: int, *, begin: int | None 
 
 
 def missing_on(root: Path, file_size: int, told: Iterable[Told], log_min: int = 0) -> list[str]:
-    """What of the acknowledged messages at or behind `log_min` is not in a log, read from its files."""
+    """What of the acknowledged messages at or after `log_min` is not in a log, read from its files."""
     files = LogFiles(root, file_size)
     try:
         wrong = (differs(one, files.record(one.physical_offset)) for one in told if one.physical_offset >= log_min)

@@ -63,7 +63,7 @@ class Call:
     ends_alone: bool = False
     """END_STREAM on an empty DATA frame of its own."""
     reset_after: int | None = None
-    """RST_STREAM behind so many frames (a header block counts as one)."""
+    """RST_STREAM after so many frames (a header block counts as one)."""
 
     @property
     def ends(self) -> bool:

@@ -209,7 +209,7 @@ class FuzzedCall(Stream):
         sender.message(self, pack_prefix(0, len(body)), body)
 
     def end(self, status: Status, details: str) -> None:
-        """The trailers, alone or behind what was sent."""
+        """The trailers, alone or after what was sent."""
         if self.over or self.closed:
             return
         self.over = True

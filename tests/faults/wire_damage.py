@@ -52,7 +52,7 @@ def is_one_record(data: bytes) -> bool:
 
 
 def swapped(chance: random.Random) -> Change:
-    """Now and then a piece comes behind the next one."""
+    """Now and then a piece comes after the next one."""
     held: list[bytes] = []
 
     def change(data: bytes) -> bytes:

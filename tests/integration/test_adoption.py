@@ -116,7 +116,7 @@ def test_clients_notice_nothing(store: StoreProcess) -> None:
         with derived_files(store) as stub:
             answer = stub.Adopt(AdoptRequest(staging=NAME), timeout=100)
         begun = sent[0]
-        while sent[0] < begun + 200:  # and some more behind it
+        while sent[0] < begun + 200:  # and some more after it
             stop.wait(0.01)
         stop.set()
         threads[0].join(60)

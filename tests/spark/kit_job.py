@@ -70,7 +70,7 @@ class Job:
                 os.killpg(self.process.pid, signal.SIGKILL)
         text = self._log.read_text()
         assert code == 0, text
-        # Java may still have said something behind it.
+        # Java may still have said something after it.
         told = next(line for line in reversed(text.splitlines()) if line.startswith("{"))
         found: dict[str, Any] = json.loads(told)
         return found

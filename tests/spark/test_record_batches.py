@@ -360,7 +360,7 @@ def test_a_next_file_made_ahead_is_no_sign_of_damage(tmp_path: Path) -> None:
     root = write_log(tmp_path, log + bytes(4096 - len(log)), bytes(4096), bytes(4096))
     assert [row["body"] for row in plain(read(root))] == [b"one", b"two"]
     assert rows_of_log(root) == plain(read(root))
-    # A record behind a lost page says that the files before were full, and what they miss is lost.
+    # A record after a lost page says that the files before were full, and what they miss is lost.
     late = encode_record(message(b"late"), 2, 4096 + 1000, 5)
     root = write_log(tmp_path, log + bytes(4096 - len(log)), bytes(1000) + late + bytes(3096 - len(late)), bytes(4096))
     rows = plain(read(root))

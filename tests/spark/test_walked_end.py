@@ -36,7 +36,7 @@ class GrowingLog:
         self._root = root
 
     def append(self, count: int, body: bytes = b"") -> None:
-        """Records one behind the other; ``body``: of each, else their numbers."""
+        """Records one after the other; ``body``: of each, else their numbers."""
         for _ in range(count):
             number = len(self.places)
             message = Message("T", 0, body or b"%d" % number, b"", 0, 0, 1, V4, V4)

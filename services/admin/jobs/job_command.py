@@ -38,7 +38,7 @@ class JobCommand(NamedTuple):
     """A command line."""
 
     arguments: list[str]
-    """Behind `tandem`."""
+    """What follows `tandem`."""
     tells_progress: bool = True
     """It is long."""
 

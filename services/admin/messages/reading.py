@@ -163,7 +163,7 @@ async def query_by_key(
         read += sum(len(one.body) for one in new.values())
         if len(found) >= most or read >= MOST_READ_BYTES:
             return list(found.values()), True
-        if not new:  # the end; or a whole answer of one millisecond, which hides what is behind it
+        if not new:  # the end; or a whole answer of one millisecond, which hides what is after it
             return list(found.values()), answer.count >= asked.max_messages
         asked.end_timestamp = min(one.store_timestamp for one in new.values())
 

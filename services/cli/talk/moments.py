@@ -67,7 +67,7 @@ def show_duration(milliseconds: int) -> str:
 
 
 def show_moment(milliseconds: int) -> str:
-    """Local time to the millisecond, `2026-01-31 12:00:00.123`; `-` for none, a number behind the year 9999."""
+    """Local time to the millisecond, `2026-01-31 12:00:00.123`; `-` for none, a number after the year 9999."""
     if milliseconds <= 0:
         return "-"
     try:

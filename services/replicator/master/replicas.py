@@ -77,7 +77,7 @@ class SlaveReplica:
 
     @property
     def sent_offset(self) -> int:
-        """Behind the last byte sent to it."""
+        """After the last byte sent to it."""
         return max((one.next_offset for one in self.connections.values()), default=self.acked_offset)
 
 

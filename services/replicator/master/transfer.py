@@ -18,7 +18,7 @@ class LogBounds(Protocol):
 
     @property
     def max_offset(self) -> int:
-        """Behind the last byte."""
+        """After the last byte."""
 
     @property
     def file_size(self) -> int:
@@ -113,7 +113,7 @@ class Transfer:
         self.begun = False
         """Whether the slave has said where to begin."""
         self.next_offset = 0
-        """Behind the last byte that was planned: what the slave may ack at most."""
+        """After the last byte that was planned: what the slave may ack at most."""
         self.acked_offset = 0
         """The slave has everything below."""
         self.report_seconds = rules.heartbeat

@@ -114,7 +114,7 @@ class FollowingConnection:
         self._stalled: float | None = None
         """Since when the master says, below our end, that it has no more."""
         self.received_offset = 0
-        """Behind the last byte that arrived on this connection: what must come next."""
+        """After the last byte that arrived on this connection: what must come next."""
         self.heartbeats = 0
         if master is not None:
             check_identity(log, master)

@@ -111,7 +111,7 @@ class WrongOffset(SlaveRefusal):
 
 
 class MasterBeginsLater(SlaveRefusal):
-    """The master no longer has what comes behind our end."""
+    """The master no longer has what comes after our end."""
 
     reason = "expired"
 

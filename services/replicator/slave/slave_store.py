@@ -61,7 +61,7 @@ class StoreStream:
         self._on_ack = on_ack
         self._waiting: deque[Body] = deque()
         self._out: deque[int] = deque()
-        """For each message without an ack: the log offset behind it."""
+        """For each message without an ack: the log offset after it."""
         self._drained: asyncio.Future[None] | None = None
         self._unsent: ReplicaBytes | None = ReplicaBytes(staging=staging, epoch=epoch, flush=flush, proven=proven)
         self._call = stub.Receive()

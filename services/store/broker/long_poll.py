@@ -88,7 +88,7 @@ class LongPolls:
     async def pull(self, puller: Puller, wanted: Wanted, wait_seconds: float, room: Room | None = None) -> PullAnswer:
         """Pull, and if there is nothing, wait for it; NO_NEW_MESSAGE when the time is over.
 
-        With a tag filter it goes on behind messages that do not match. Raises as `pull_now` and `wait`.
+        With a tag filter it goes on after messages that do not match. Raises as `pull_now` and `wait`.
         """
         timers = self._store.timers
         deadline = timers.time() + wait_seconds

@@ -31,7 +31,7 @@ class Arrived(NamedTuple):
     """What is in the first ``end`` bytes of a log file."""
 
     whole: int
-    """Behind the last whole, right record; the file's size where a blank ends it and all of it is there."""
+    """After the last whole, right record; the file's size where a blank ends it and all of it is there."""
     problem: str = ""
     """Why the bytes from there on are no record, in words; empty while they may become one."""
     stop: Stop = Stop.END

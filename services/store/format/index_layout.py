@@ -210,7 +210,7 @@ def _is_between_neighbours(buffer: ReadBuffer, slots: int, number: int, last: in
     """Whether an offset is in the order of the log, as entries are."""
     if number > 1 and read_entry(buffer, slots, number - 1).physical_offset > physical_offset:
         return False
-    # Behind the newest entry there is nothing, or zeros.
+    # After the newest entry there is nothing, or zeros.
     return (
         number >= last
         or (after := read_entry(buffer, slots, number + 1)).physical_offset >= physical_offset
@@ -255,7 +255,7 @@ def entries_before(buffer: ReadBuffer, slots: int, entries: int, physical_offset
 def rebuild_chains(buffer: WriteBuffer, slots: int, entries: int, count: int) -> int:
     """Link the entries 1 to ``count`` - 1 anew from their hashes, as adding them one by one would have.
 
-    Writes the slots and the previous numbers; returns hashSlotCount. The header, and what stands behind the last entry,
+    Writes the slots and the previous numbers; returns hashSlotCount. The header, and what stands after the last entry,
     are the caller's affair.
     """
     newest = [0] * slots

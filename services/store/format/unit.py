@@ -124,7 +124,7 @@ def is_possible(queue_offset: int, physical_offset: int) -> bool:
 def impossible_units(first: int, units: ReadBuffer) -> int:
     """How many of the ``units`` of a run that begins with queue offset ``first`` are not possible: the first ones.
 
-    Records are longer than offsets count, so behind one that is possible all are. It is asked of every record, since
+    Records are longer than offsets count, so after one that is possible all are. It is asked of every record, since
     where a run begins depends on how the log was walked.
     """
     low, high = 0, len(units) // UNIT_SIZE

@@ -15,7 +15,7 @@ class Derived(Protocol):
     def take(self, walk: Walk, end: int) -> None:
         """Take walked records, as far as it does not have them; `position` is `end` then, the log offset after them.
 
-        After a failure they are given again, maybe with more behind them. Raises OSError, StoreError.
+        After a failure they are given again, maybe with more after them. Raises OSError, StoreError.
         """
         ...
 

@@ -103,7 +103,7 @@ def test_messages_full_of_edges(places_of: Callable[[Entry], Scene], port: str, 
     @given(hostile=messages(scene.ports[port].request_type(path)), mixed=st.booleans())
     def attempt(hostile: Message, mixed: bool) -> None:
         request = type(good)()
-        if mixed and not entry.alone:  # so that the hostile values are not all behind the first check
+        if mixed and not entry.alone:  # so that the hostile values are not all after the first check
             request.CopyFrom(good)
         request.MergeFrom(hostile)
         trial.call(request)

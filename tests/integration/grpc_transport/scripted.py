@@ -127,7 +127,7 @@ class Scripted:
 
 @asynccontextmanager
 async def scripted(*scripts: Script) -> AsyncIterator[Scripted]:
-    """A server on a port of its own: the first connection sees the first script, the next ones those behind."""
+    """A server on a port of its own: the first connection sees the first script, the next ones those after."""
     made = Scripted(*scripts)
     listener = await asyncio.start_server(made.serve, "127.0.0.1", 0)
     made.port = listener.sockets[0].getsockname()[1]

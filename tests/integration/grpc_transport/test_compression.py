@@ -134,7 +134,7 @@ async def test_an_unknown_encoding_is_unimplemented(transport: str) -> None:
     ids=["not packed", "cut off", "more behind"],
 )
 async def test_what_cannot_be_unpacked_fails_the_call(transport: str, raw: bytes) -> None:
-    """grpcio takes what is behind the packed bytes as nothing; the call must fail or give what was packed."""
+    """grpcio takes what is after the packed bytes as nothing; the call must fail or give what was packed."""
     async with hosted(transport) as server, wired(server.target) as wire:
         stream = wire.call("Echo", ended=False, more=[(b"grpc-encoding", b"gzip")])
         wire.write(frame(DATA, END_STREAM, stream, raw))

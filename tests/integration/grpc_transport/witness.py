@@ -68,7 +68,7 @@ class Witness:
             raise
 
     async def both(self, _requests: Any, context: Any) -> None:
-        """Waits in a read, behind an answer.
+        """Waits in a read, after an answer.
 
         Only then has it begun: grpcio's write of an answer fails, and says nothing, where the caller goes in between.
         """

@@ -16,7 +16,7 @@ def times(kit: Kit, key: str, begin: int, end: int, most: int = 64) -> list[int]
 
 
 async def test_ranges_are_exact_over_rolled_index_files(tmp_path: Path) -> None:
-    """Trap T8: whole seconds, a late first entry behind a roll; several index files of 500 entries."""
+    """Trap T8: whole seconds, a late first entry after a roll; several index files of 500 entries."""
     async with broker(tmp_path) as kit:
         stamps = []
         for number in range(700):

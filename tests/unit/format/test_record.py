@@ -122,7 +122,7 @@ def test_t16_v1_topic_of_128_to_255_bytes_is_read() -> None:
 
 
 def test_t28_separator_before_the_record_checksum() -> None:
-    """Without 02 behind the last property, the checksum would become part of its value."""
+    """Without 02 after the last property, the checksum would become part of its value."""
     data = encode_record(vector_message(properties=PROPERTIES[:-1]), 0, 0, STORED_AT, append_crc=True)
     assert data == VECTOR_C
     assert decode_record(data).tags == "TagA"

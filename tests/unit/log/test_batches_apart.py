@@ -113,7 +113,7 @@ class _DyingDisk(LocalDisk):
 
 @pytest.mark.parametrize("left", [0, 1])
 async def test_no_more_is_taken_where_a_half_cannot_be_removed(tmp_path: Path, left: int) -> None:
-    """It would count behind a record that ends where it begins. Where nothing was written, nothing has to go."""
+    """It would count after a record that ends where it begins. Where nothing was written, nothing has to go."""
     disk = _DyingDisk()
     disk.left = left
     store = _open(tmp_path, disk)

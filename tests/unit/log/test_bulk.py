@@ -1,4 +1,4 @@
-"""Many records of a queue in one piece: what lies behind each other comes as it is, and nothing else does."""
+"""Many records of a queue in one piece: what lies one after the other comes as it is, and nothing else does."""
 
 from pathlib import Path
 

@@ -146,7 +146,7 @@ async def test_readers_go_on_behind_it_and_it_is_told_again(tmp_path: Path, capl
 async def test_readers_notice_one_in_the_middle_of_its_queue(
     tmp_path: Path, number: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Behind the last checkpoint, where recovery walks, and before it."""
+    """After the last checkpoint, where recovery walks, and before it."""
     root = tmp_path / "store"
     await killed_master(root)
     change(root, place_of(root, number) + QUEUE_ID_AT, 1)

@@ -114,7 +114,7 @@ async def test_the_index_alone(tmp_path: Path, killed: bool) -> None:
 
 
 async def test_queues_without_the_index(tmp_path: Path) -> None:
-    """Its entries behind the old manifest's position must not be lost."""
+    """Its entries after the old manifest's position must not be lost."""
     root = tmp_path / "store"
     end = await store_at_rest(root, killed=True)
     publish(root, stage(config(root), end, index=False))

@@ -275,7 +275,7 @@ CRC: dict[str, Any] = {"enabled_append_prop_crc": True}
 
 
 def pushed(log: bytes, place: int, size: int, by: int = 12) -> bytes:
-    """The log with text doubled in a record's properties: what is behind it in the record moves, and leaves it.
+    """The log with text doubled in a record's properties: what is after it in the record moves, and leaves it.
 
     So it was where a piece of a stream was lost or came twice. The record's size and the checksum of its body fit.
     """

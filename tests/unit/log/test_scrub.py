@@ -51,7 +51,7 @@ async def test_a_tags_code_that_hides_its_message_from_a_filter(tmp_path: Path) 
 
 
 async def test_the_first_units_of_a_queue(tmp_path: Path) -> None:
-    """Where they are wrong at a start, the queue seems to begin behind them."""
+    """Where they are wrong at a start, the queue seems to begin after them."""
     async with broker(tmp_path, **SETTINGS) as kit:
         await filled(kit)
         queue = kit.store.queue("orders", 0)

@@ -74,7 +74,7 @@ async def fill(root: Path, killed: bool) -> Path:
 
 
 async def check(store: MessageStore, *, more: int = 0) -> None:
-    """Every queue has all its messages, at their places, and goes on behind them."""
+    """Every queue has all its messages, at their places, and goes on after them."""
     assert len(list(store.queues())) == QUEUES
     for queue in store.queues():
         added = more if (queue.topic, queue.queue_id) == ("Topic0", 0) else 0

@@ -66,7 +66,7 @@ def test_a_record_whose_first_bytes_are_the_zeros_at_the_end_of_a_lost_page(tmp_
 
 @pytest.mark.parametrize("partitions", [1, 2, 3, 7, 16, 39, *in_campaigns(*({*range(1, 40)} - {1, 2, 3, 7, 16, 39}))])
 def test_forged_records_in_bodies_wherever_it_is_cut(tmp_path: Path, partitions: int) -> None:
-    """A body may hold whole records with checksums that claim to stand where they do, one behind the other."""
+    """A body may hold whole records with checksums that claim to stand where they do, one after the other."""
     data, at, number = bytearray(16_384), 0, 0
     while at < 15_000:
         body = b""

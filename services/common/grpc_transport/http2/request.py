@@ -56,7 +56,7 @@ def make_head(fields: Iterable[Field]) -> RequestHead:
     for name, value in fields:
         if name[:1] == b":":
             if regular or name in pseudo or name not in _PSEUDO:
-                raise malformed("a pseudo-header field is unknown, given twice, or behind other fields")
+                raise malformed("a pseudo-header field is unknown, given twice, or after other fields")
             pseudo[name] = value
             if _ILLEGAL_IN_VALUE(value):
                 raise malformed("a pseudo-header field with an illegal value")

@@ -99,5 +99,5 @@ def make_response(fields: Sequence[Field]) -> ResponseHead:
 def _check(name: bytes, value: bytes) -> None:
     """White space at an end is let pass: grpcio's server sends grpc-message with it."""
     if name[:1] == b":":
-        raise malformed("a pseudo-header field is given twice, behind other fields, or in trailers")
+        raise malformed("a pseudo-header field is given twice, after other fields, or in trailers")
     check_field(name, value.strip(b" \t"))

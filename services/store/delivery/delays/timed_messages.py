@@ -231,7 +231,7 @@ class TimedMessages:
         """Note how far it is, unless something before that is due and still to be delivered.
 
         Where a clock was ahead, what is done reaches beyond what has been read: then it counts for what was indexed
-        before the first timer that is still to come before that. What was delivered behind that one may come again.
+        before the first timer that is still to come before that. What was delivered after that one may come again.
         """
         if self._unnoted is None or self._aside:
             return

@@ -157,7 +157,7 @@ class Journal:
     def copy(self, message: Message) -> Appended:
         """Append a copy that a fact is going to name: a dead letter, a retry, a delayed message that is due.
 
-        What is noted afterwards lies behind it in the log. Raises StoreError as `MessageStore.append`.
+        What is noted afterwards lies after it in the log. Raises StoreError as `MessageStore.append`.
         """
         if not self.open:
             raise self._closed("This store gives out nothing at present: it copies no messages.")

@@ -65,7 +65,7 @@ class OffsetFiles:
 
         Facts may be applied to the ledger as they come.
 
-        `records`: queue offset behind the journal's last record. An image of ours that reflects no more than that says
+        `records`: queue offset after the journal's last record. An image of ours that reflects no more than that says
         nothing new of what the journal knows.
         """
         try:

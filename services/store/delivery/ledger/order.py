@@ -78,7 +78,7 @@ class Line:
         return ((queue, offset) for queue, offsets in self._queues.items() for offset in offsets)
 
     def after(self, spot: Spot) -> Spot | None:
-        """The message behind one of those that are first."""
+        """The message after one of those that are first."""
         queue, offset = spot
         behind = iter(self._queues.get(queue, ()))
         for one in behind:
@@ -144,7 +144,7 @@ class MessageGroups:
         return list(takewhile(self._acknowledged.__contains__, line))
 
     def reopen(self, spot: Spot) -> list[Spot]:
-        """A message is given out again. Gives those behind it that were acknowledged: they no longer are."""
+        """A message is given out again. Gives those after it that were acknowledged: they no longer are."""
         if not self._acknowledged:
             return []
         line = self._lines[self._keys[spot]]

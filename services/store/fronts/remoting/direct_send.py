@@ -26,7 +26,7 @@ log = get_log(__name__)
 
 _NAME, _SUCCESS = RequestCode.SEND_MESSAGE_V2.name, ResponseCode.SUCCESS.name
 _JSON_CODE, _BINARY_CODE = b"310", RequestCode.SEND_MESSAGE_V2.to_bytes(2, "big")
-"""Where a header is that of a send: behind `{"code":`, or at its beginning."""
+"""Where a header is that of a send: after `{"code":`, or at its beginning."""
 AT_ONCE = 256
 """Frames of one connection before the turn of others: less than a millisecond."""
 

@@ -113,7 +113,7 @@ def is_zero(data: bytes) -> bool:
 def data_stretches(fd: int, begin: int, end: int) -> list[tuple[int, int]]:
     """Stretches of a file in ``[begin, end)`` that may hold bytes other than zero.
 
-    Leaves out holes and reserved blocks that were never written, which makes looking behind the end of a log cheap.
+    Leaves out holes and reserved blocks that were never written, which makes looking beyond the end of a log cheap.
     A list and no generator: reading a stretch brings its neighbours into memory, which then would count as data
     too.
     """

@@ -70,7 +70,7 @@ class OffsetWaiters:
             _tell_failure(self._waiters.popleft())
 
     def _give_up(self) -> None:
-        """Tell those who have waited long enough. Behind one who waits for ever they stay, and are passed over."""
+        """Tell those who have waited long enough. After one who waits for ever they stay, and are passed over."""
         now, waiters = self._timers.time() + _TIMER_ROUNDING, self._waiters
         self._watching = False
         for waiter in tuple(waiters):

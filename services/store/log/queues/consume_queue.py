@@ -479,7 +479,7 @@ class ConsumeQueue:
     def _search(self, low: int, high: int, most: int, reached: Callable[[Unit], bool]) -> int:
         """The first offset in a range with a message of which ``reached`` is true, as of all after it; else ``high``.
 
-        Blanks lie before the first message, and where damage in the log has taken some: up to ``most`` units behind a
+        Blanks lie before the first message, and where damage in the log has taken some: up to ``most`` units after a
         blank are looked at for the message that follows.
         """
         while low < high:

@@ -67,7 +67,7 @@ class QueueRecovery:
         """Whether the queue's files are all there, up to the last unit that the manifest knows of.
 
         That is never a blank: one stands there where a lost queue was gone on with, and not restored yet. Nor does it
-        name what lies behind the records that the manifest knows: such a unit is damaged.
+        name what lies after the records that the manifest knows: such a unit is damaged.
         """
         first, end = bounds
         if first == end and not queue.files:
@@ -100,7 +100,7 @@ class QueueRecovery:
     def take(self, runs: Iterable[UnitRun], damage: DamageList) -> None:
         """Add the units of records after the starting point.
 
-        A gap before them, or a queue that begins behind them, tells that the queue has lost some.
+        A gap before them, or a queue that begins after them, tells that the queue has lost some.
 
         Units of damaged records are left as they are. A blank in their place would do for us, but RocketMQ, which
         cuts the log at the damage, would take it for the queue's end and drop what follows (trap T5).
@@ -162,7 +162,7 @@ class QueueRecovery:
 
 
 def has_units_behind(queue: ConsumeQueue, log_end: int) -> bool:
-    """Whether a unit is left behind the queue's end whose record would lie behind the end of the log."""
+    """Whether a unit is left after the queue's end whose record would lie after the end of the log."""
     unit = queue.unit(queue.max_offset)
     if unit is None or is_empty(unit) or is_blank(unit):
         return False

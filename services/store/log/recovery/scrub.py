@@ -51,7 +51,7 @@ class Scrub:
         self._rate = parts.config.scrub_bytes_per_second
         self._task: asyncio.Task[None] | None = None
         self._ends: dict[QueueKey, int] = {}
-        """Behind which number the last records of each queue were that were compared."""
+        """After which number the last records of each queue were that were compared."""
 
     def start(self) -> None:
         """Begin the passes, unless the settings say that there are none."""

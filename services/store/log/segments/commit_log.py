@@ -132,7 +132,7 @@ class CommitLog:
 
     @property
     def written_offset(self) -> int:
-        """Offset behind the last byte; on a slave the last ones, behind `max_offset`, are no whole records yet."""
+        """Offset after the last byte; on a slave the last ones, after `max_offset`, are no whole records yet."""
         return self.max_offset + self._unchecked
 
     def resume_at(self, end: int, last_store_timestamp: int) -> None:
@@ -207,7 +207,7 @@ class CommitLog:
     def append_messages(self, messages: Sequence[Message]) -> list[Appended]:
         """Append messages of one or several topics, in order.
 
-        They lie behind each other in one file where a file can hold them all. Nothing is written if any of them is
+        They lie one after the other in one file where a file can hold them all. Nothing is written if any of them is
         too large.
 
         Raises: RecordTooLarge, DiskFull, DiskFailed, QueueNotReady: as `append`; for all of them or none, but for a
@@ -324,7 +324,7 @@ class CommitLog:
         return self._by_calls or LEAST_APART <= size <= LARGEST_APART
 
     def write_apart(self, file: MappedFile, at: int, records: bytes | memoryview) -> None:
-        """Write what was laid out apart behind the last record. Raises DiskFailed, DiskFull: it is not there."""
+        """Write what was laid out apart after the last record. Raises DiskFailed, DiskFull: it is not there."""
         self._expect_reads_in_place(file)
         try:
             file.write(at, records)
@@ -336,7 +336,7 @@ class CommitLog:
         """Leave nothing of records that could not be written: a later start would find the first of them.
 
         Not through the mapping, where a page that the disk does not give ends the process (SIGBUS). If it cannot be
-        done, nothing more is to be appended: what is left would count behind a record that ends where it begins.
+        done, nothing more is to be appended: what is left would count after a record that ends where it begins.
         """
         try:
             file.write(at, bytes(size))

@@ -28,7 +28,7 @@ class Step:
     None where no bytes were read, the offset to go on at, and what was wrong.
 
     ``finished``: there is nothing more to read. ``torn_at``: bytes that are no record lie there, and nothing valid
-    behind them.
+    after them.
     """
 
     position: int

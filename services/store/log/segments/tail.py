@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def cut_tail(parts: StoreParts, end: int, damage: list[DamagedRange]) -> int:
-    """Cut the log at ``end``: copy what is behind it to ``broken/``, zero it, remove later files. Gives the bytes cut.
+    """Cut the log at ``end``: copy what is after it to ``broken/``, zero it, remove later files. Gives the bytes cut.
 
     Bytes that are not zeroed would be taken for messages again as soon as new records happen to end where old ones
     begin.
