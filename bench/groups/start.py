@@ -1,14 +1,16 @@
 """Start on an empty directory to the first answer, and what idles then; how long calls of the command line take."""
 
 import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
 
 from bench.context import Context
-from bench.model import Case, Contestant, Sample
+from bench.model import Case, Contestant, Sample, Unavailable
 from bench.peers.rocketmq import RocketMQ
-from bench.process import ServerProcess, disk_mb, tree_memory_mb
+from bench.process import ServerProcess, disk_mb, environment, tree_memory_mb
 from bench.store import NAME, Store
 from bench.whole_node import WholeNode
 
@@ -19,8 +21,11 @@ COMMANDS = {
     "--help": ("--help",),
     "send": ("send", "bench", "one espresso"),
     "topic list": ("topic", "list"),
+    "check": ("check",),
 }
 """Of `tandem`, by what is shown."""
+UNANSWERED = "send, nobody answers"
+_NOBODY = ("send", "bench", "one espresso", "--address", "127.0.0.1:1")
 
 
 def start(context: Context) -> None:
@@ -54,16 +59,27 @@ def _calls(context: Context) -> None:
     try:
         node.start()
         node.call("topic", "list")  # once everything answers
-        calls = [Contestant(f"tandem {shown}", partial(_call, node, words)) for shown, words in COMMANDS.items()]
+        calls = [
+            Contestant(f"tandem {shown}", partial(_call, partial(node.call, *words)))
+            for shown, words in COMMANDS.items()
+        ]
+        calls.append(Contestant(f"tandem {UNANSWERED}", partial(_call, _unanswered)))
         context.run([Case("start.calls", "Calls of the command line", "seconds", calls)])
     finally:
         node.server.discard()
 
 
-def _call(node: WholeNode, words: tuple[str, ...]) -> Sample:
+def _unanswered() -> None:
+    """Raises Unavailable: somebody did answer."""
+    command = [sys.executable, "-m", "tandemmq.cli.entry", *_NOBODY]
+    if subprocess.run(command, env=environment(), capture_output=True, check=False).returncode != 1:
+        raise Unavailable("a call of a port where nobody listens did not fail")
+
+
+def _call(call: Callable[[], None]) -> Sample:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun = time.perf_counter()
-    node.call(*words)
+    call()
     seconds = time.perf_counter() - begun
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -1,15 +1,18 @@
 """Values of a command line that are taken as they are.
 
 Typer has pydantic make them, which takes longer to import than everything else that a call needs. What is of its type
-already, or is a plain number or path, needs no pydantic; the rest, and all that is wrong, is left to typer.
+already, or is a plain number, path or choice, needs no pydantic; the rest, and all that is wrong, is left to typer.
 """
 
 import os
+import re
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 _MOST_DIGITS = 18
+_PLAIN_FRACTION = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
 def take_plain_values(command: Any) -> None:
@@ -57,6 +60,10 @@ class _Plain:
                 return value
             elif not several and self._annotation is int and self._is_plain_number(value):
                 return int(value)
+            elif not several and self._annotation is float and self._is_plain_fraction(value):
+                return float(value)
+            elif not several and self._is_plain_choice(value):
+                return self._annotation(value)
             elif not several and self._annotation is bool and type(value) is bool:
                 return value
             elif not several and self._annotation is Path and self._is_plain_path(value):
@@ -69,8 +76,26 @@ class _Plain:
                 return False
         elif type(value) is not int:
             return False
+        return self._is_within(int(value))
+
+    def _is_plain_fraction(self, value: Any) -> bool:
+        if type(value) is str:
+            if not _PLAIN_FRACTION.fullmatch(value):
+                return False
+        elif type(value) not in (int, float):
+            return False
+        return self._is_within(float(value))
+
+    def _is_within(self, number: float) -> bool:
         low, high = self._info.min, self._info.max
-        return (low is None or int(value) >= low) and (high is None or int(value) <= high)
+        return (low is None or number >= low) and (high is None or number <= high)
+
+    def _is_plain_choice(self, value: Any) -> bool:
+        """Whether it is a member, or exactly the text of one."""
+        kind = self._annotation
+        if not (isinstance(kind, type) and issubclass(kind, Enum)):
+            return False
+        return type(value) is kind or (type(value) is str and any(value == member.value for member in kind))
 
     def _is_plain_path(self, value: Any) -> bool:
         """Whether there is nothing to check about it but that it may be read, if it is there."""

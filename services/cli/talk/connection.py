@@ -1,6 +1,7 @@
 """Connections of commands to services: TLS and credentials as the root options say, errors told in one line."""
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -38,6 +39,10 @@ METASYNC = ServiceKind(
 )
 HA = ServiceKind("master's HA port", f"127.0.0.1:{default_ports.HA}", "the master's replicator has it")
 ADMIN = ServiceKind("admin", f"127.0.0.1:{default_ports.ADMIN}", "`tandem up` and `tandem serve admin` start one")
+
+
+_TAKEN_SECONDS = 10.0
+"""Patience with a server that is slow."""
 
 
 @contextmanager
@@ -172,11 +177,21 @@ def _who_else(kind: ServiceKind, address: str) -> str:
 
 def _why_away(code: str, kind: ServiceKind, address: str) -> str:
     """No answer came: looks whether TLS is the reason."""
-    from tandemmq.cli.talk.tls_diagnosis import diagnose
+    if "," not in address and (_identity().speaks_tls or _is_taken(address)):
+        from tandemmq.cli.talk.tls_diagnosis import diagnose  # takes as long to import as gRPC does
 
-    found = diagnose(address, _identity()) if "," not in address else ""
-    if found:
-        return f"the {kind.noun} at {address} {found}"
+        if found := diagnose(address, _identity()):
+            return f"the {kind.noun} at {address} {found}"
     if code == "DEADLINE_EXCEEDED":
         return f"the {kind.noun} at {address} did not answer in time; look at its log, then try again"
     return f"no {kind.noun} answers at {address}; {kind.start}"
+
+
+def _is_taken(address: str) -> bool:
+    """Whether somebody accepts connections there."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host.removeprefix("[").removesuffix("]"), int(port)), timeout=_TAKEN_SECONDS):
+            return True
+    except (OSError, UnicodeError):  # the second: a host that cannot be a name
+        return False

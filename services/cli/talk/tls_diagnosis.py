@@ -40,7 +40,7 @@ def diagnose(address: str, identity: "Identity") -> str:
         refusal = _refusal((host, int(port)), identity, *contexts)
     except _NoTls:
         return "speaks no TLS; leave --tls-ca, --tls-cert and --tls-key away" if identity.speaks_tls else ""
-    except (OSError, OverflowError):
+    except (OSError, OverflowError, UnicodeError):
         return ""
     if not identity.speaks_tls:
         return "speaks TLS; say with --tls-ca (or TANDEM_TLS_CA) who signs its certificate"

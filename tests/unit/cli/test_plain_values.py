@@ -1,5 +1,6 @@
 """Values that are taken as they are: what comes out is what typer makes of them."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,12 @@ COMMAND_LINES = [
     ["topic", "--free", "9" * 18],
     ["topic", "--free", "9" * 5000],
     ["topic", "--ratio", "0.5", "--file", "somewhere", "--tea"],
+    *(
+        ["topic", "--ratio", text]
+        for text in ("0", "007.50", "1.", ".5", "+1", "-1", "1e3", "1_0.5", "nan", "inf", "", "x")
+    ),
+    *(["topic", "--share", text] for text in ("0.25", "0.5", "0.51", "0.2", "-0.3")),
+    *(["topic", "--drink", text] for text in ("tea", "coffee", "TEA", "te", "")),
     ["topic", "--file", "/"],
     ["topic", "--file", "/dev/null/below"],
     ["topic", "--file", "a//b/../c"],
@@ -40,6 +47,13 @@ COMMAND_LINES = [
 ]
 
 
+class Drink(StrEnum):
+    """What there is."""
+
+    TEA = "tea"
+    COFFEE = "coffee"
+
+
 def order(
     topic: str,
     count: Annotated[int, typer.Option(min=1, max=10)] = 1,
@@ -47,7 +61,11 @@ def order(
     key: list[str] | None = None,
     many: list[int] | None = None,
     tag: Annotated[str, typer.Option(envvar="ORDER_TAG")] = "",
-    ratio: float = 1.0,
+    ratio: float = 1,
+    share: Annotated[float, typer.Option(min=0.25, max=0.5)] = 0.5,
+    size: float | None = None,
+    drink: Drink = Drink.TEA,
+    second: Drink | None = None,
     file: Path | None = None,
     there: Annotated[Path, typer.Option(exists=True, file_okay=False)] = Path("/"),
     tea: bool = False,
@@ -70,7 +88,8 @@ def made_of(words: list[str], *, plain: bool) -> Any:
 
 @pytest.mark.parametrize("words", COMMAND_LINES)
 def test_values_are_those_of_typer(words: list[str]) -> None:
-    assert made_of(words, plain=True) == made_of(words, plain=False)
+    taken, made = made_of(words, plain=True), made_of(words, plain=False)
+    assert repr(taken) == repr(made)  # types too, and nan
 
 
 def test_a_value_of_the_environment_too(monkeypatch: pytest.MonkeyPatch) -> None:

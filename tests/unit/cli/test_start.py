@@ -55,12 +55,22 @@ def test_a_command_loads_its_own_module_only(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("send", "orders", "tea", "--count", "2"), ("topic", "list", "--limit", "3"), ("group", "list")]
+    "words",
+    [
+        ("send", "orders", "tea", "--count", "2"),
+        ("topic", "list", "--limit", "3"),
+        ("group", "list"),
+        ("check",),
+        ("check", "--lag-warning", "100", "--disk-warning", "85.5"),
+        ("replica", "promote"),
+    ],
 )
 def test_a_call_loads_neither_pydantic_nor_what_programs_with_asyncio_use(words: tuple[str, ...]) -> None:
     loaded = loaded_by(*words, "--address", "127.0.0.1:1")
     assert "grpc" in loaded, "it was called"
     assert not loaded & {"numpy", "pydantic", "rich", "typer._adapters", "uvloop", "prometheus_client"}
+    tls = {"tandemmq.cli.talk.tls_diagnosis", "tandemmq.common.settings.server_settings"}
+    assert not loaded & tls, "where nobody listens, TLS is not the reason"
     others = ("aio", "working", "producer", "consumer", "cluster", "holding", "attending", "background", "lingering")
     assert not {name for name in loaded if name.startswith(tuple(f"tandemmq.client.{one}" for one in others))}
 
