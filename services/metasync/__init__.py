@@ -17,6 +17,7 @@ One noun per file::
     puller.py          the slave's side: copies tables, hands over commits
     master_tables.py   what it asks a master, and how it asks another metadata service
     java_master.py     ... and a RocketMQ broker
+    request_modes.py   which groups pop which topics, as the store keeps it, for the stores of slaves
     service.py         the servicer of tandemmq.metadata.v1.Metadata
     status.py          its Status
     metrics.py         what Prometheus is told

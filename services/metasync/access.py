@@ -40,6 +40,7 @@ RULES: Rules = {
     "GetDelayOffsets": ability(Action.VIEW, Action.INTERNAL),
     "PutDelayOffsets": ability(Action.MANAGE, Action.INTERNAL),
     "GetTable": ability(Action.VIEW, Action.INTERNAL),
+    "GetRequestModes": ability(Action.VIEW, Action.INTERNAL),
     "Watch": ability(Action.VIEW, Action.INTERNAL),
     "Status": ability(Action.VIEW, Action.INTERNAL),
 }

@@ -107,6 +107,15 @@ class JavaTables:
         """See MasterTables: it takes none."""
         return 0
 
+    async def request_modes(self) -> str | None:
+        """See MasterTables; 4.9 keeps none. Raises MasterAway, PeerGone."""
+        answer = await self._client.ask(Command(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, fields={}), self._timeout)
+        if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            return None
+        if answer.code != ResponseCode.SUCCESS:
+            raise MasterAway(f"{self.address} answers {answer.code} for request modes: {answer.remark}")
+        return bytes(answer.body).decode("utf-8", "replace")
+
     def _continued(self, kind: TableKind, masters: Content) -> Content:
         """The table, with a version that is not older than ours if it goes on with what ours came from."""
         own, before = self._keeper.table(kind), self._seen.versions.get(kind)

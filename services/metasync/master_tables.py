@@ -33,6 +33,10 @@ class MasterTables(Protocol):
         """Hand over commits; how many of them, from the first on, the master has answered."""
         ...
 
+    async def request_modes(self) -> str | None:
+        """The document that says which groups pop which topics; None: such a master keeps none."""
+        ...
+
 
 class MasterLink(Protocol):
     """The way to a master."""
@@ -107,6 +111,16 @@ class ServiceTables:
         """See MasterTables."""
         request = pb.CommitOffsetsRequest(commits=[_commit(one) for one in commits])
         return len((await self._stub.CommitOffsets(request, timeout=self._timeout)).results)
+
+    async def request_modes(self) -> str | None:
+        """See MasterTables. Raises MasterAway."""
+        try:
+            answer = await self._stub.GetRequestModes(pb.GetRequestModesRequest(), timeout=self._timeout)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:  # an older release
+                return None
+            raise MasterAway(f"{self._address} answers {error.code().name}: {error.details()}") from None
+        return answer.document_json if answer.HasField("document_json") else None
 
 
 _KINDS = frozenset(int(kind) for kind in TableKind)

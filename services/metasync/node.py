@@ -12,6 +12,7 @@ from tandemmq.metasync.errors import DocumentNotSaved
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.puller import TablePuller
 from tandemmq.metasync.queue_ends import take_back
+from tandemmq.metasync.request_modes import modes_of_store
 from tandemmq.metasync.settings import MetasyncSettings
 from tandemmq.metasync.standing import NodeRole, Standing
 from tandemmq.metasync.tables import TableKind
@@ -54,6 +55,15 @@ class OwnNode:
     def check_master(self, standing: Standing | None = None) -> None:
         """Whether changes may be made here, by what counts now or by another standing. Raises NotTheMaster."""
         (standing or self.standing).check_master(self.master_address, self._leads_to)
+
+    async def request_modes(self) -> str | None:
+        """The document of request modes that counts: our store's, or the master's while this is a slave.
+
+        None: that master keeps none. Raises MasterAway, UnreadableDocument, and what a MasterLink raises.
+        """
+        if self.standing.role is NodeRole.SLAVE:
+            return await self.puller.request_modes()
+        return await asyncio.to_thread(modes_of_store, self._keeper.root)
 
     @property
     def tasks(self) -> list["asyncio.Future[None]"]:

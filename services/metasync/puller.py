@@ -62,6 +62,11 @@ class TablePuller:
                 self._failed_all(error)
             await self.timers.sleep(interval)
 
+    async def request_modes(self) -> str | None:
+        """See MasterTables. Raises as a MasterLink does."""
+        async with self._link.opened() as masters:
+            return await masters.request_modes()
+
     def stopped(self) -> None:
         """This node is no slave any more: what went wrong before is past."""
         self.problems.clear()

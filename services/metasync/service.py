@@ -209,6 +209,10 @@ class MetadataServicer(metadata_pb2_grpc.MetadataServicer):
         finally:
             self.keeper.hub.leave(watcher)
 
+    async def GetRequestModes(self, request: pb.GetRequestModesRequest, context: Context) -> pb.GetRequestModesResponse:
+        """Which groups pop which topics, on the master."""
+        return pb.GetRequestModesResponse(document_json=await self.node.request_modes())
+
     async def Status(self, request: pb.StatusRequest, context: Context) -> pb.StatusResponse:
         """Role, versions, and how copying goes."""
         return status_response(self.keeper, self.node)

@@ -15,7 +15,7 @@
     exposure.py   who may reach the internal port
     metasync_link.py    tables of topics and groups, from metasync; offsets_link.py: offsets, to it and back
     table_edits.py      topics and groups as an operator's tool changes them
-    classic_clients.py  the ports of that front
+    classic_clients.py  the ports of that front; modes_link.py: a slave's request modes are its master's
     registered.py       what name servers are told of this broker; names_link.py keeps it registered
     compiled_core.py    whether the compiled core can be used, and what of it is
     hook_loading.py     hooks, found by the names of the setting

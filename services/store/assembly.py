@@ -45,10 +45,12 @@ from tandemmq.store.delivery.retries.revivals import Revivals
 from tandemmq.store.delivery.transactions.half_log import HalfLog
 from tandemmq.store.delivery.transactions.transactions import Transactions
 from tandemmq.store.format.message_id import UniqueIdGenerator
+from tandemmq.store.fronts.remoting.request_modes import RequestModes
 from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.edges.disk import LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.metasync_link import MetasyncLink
+from tandemmq.store.modes_link import ModesLink
 from tandemmq.store.names_link import NamesLink
 from tandemmq.store.offsets_link import OffsetsLink
 from tandemmq.store.registered import CreatedTopics, RegisteredTopics
@@ -169,6 +171,18 @@ def names_link(settings: StoreSettings, broker: Broker) -> NamesLink:
     topics.changed.listen(link.changed)
     mastership.changed.listen(link.changed)
     return link
+
+
+def modes_link(settings: StoreSettings, broker: Broker, modes: RequestModes) -> ModesLink | None:
+    """What keeps a slave's request modes its master's; None without metasync, which knows the master.
+
+    Raises UnreadableCertificate, UnreadableSecret.
+    """
+    if settings.metasync_address is None:
+        return None
+    dialer = Dialer(settings, settings.metasync_tls_trust_cert_path, "metasyncTlsTrustCertPath")
+    store = broker.store
+    return ModesLink(settings.metasync_address, dialer, modes, store.replica.mastership, store.timers)
 
 
 def _duplicates(settings: StoreSettings, store: MessageStore, finder: Finder) -> DuplicateWindow | None:

@@ -16,7 +16,7 @@ from tandemmq.common.net.remoting.connection import RemotingConnection
 from tandemmq.common.net.remoting.server import RemotingServer, TlsContext
 from tandemmq.common.serving.guard import CallGuard
 from tandemmq.common.settings.client_port_settings import TlsMode
-from tandemmq.store.assembly import names_link
+from tandemmq.store.assembly import modes_link, names_link
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.delivery.delivery import Delivery
 from tandemmq.store.fronts.remoting.administration.parts import administration
@@ -30,6 +30,7 @@ from tandemmq.store.fronts.remoting.request_modes import RequestModes
 from tandemmq.store.fronts.remoting.scans import SCANS
 from tandemmq.store.log.edges.clock import SystemClock
 from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.modes_link import ModesLink
 from tandemmq.store.names_link import NamesLink
 from tandemmq.store.remoting_settings import RemotingMode
 from tandemmq.store.settings import StoreSettings
@@ -69,6 +70,7 @@ class ClassicClients:
         self._front: RemotingFront | None = None
         self._server: RemotingServer | None = None
         self._names: NamesLink | None = None
+        self._modes_link: ModesLink | None = None
         self._counters = metrics
         self._traffic: TrafficHistory | None = None
         self._grace = settings.shutdown_grace_ms / 1000
@@ -127,6 +129,7 @@ class ClassicClients:
         if self._server is not None:
             assert self._modes is not None, "they are read"
             names = self._names = names_link(settings, broker)
+            following = self._modes_link = modes_link(settings, broker, self._modes)
             announced = partial(names.settled, _ANNOUNCED_SECONDS)
             traffic = self._traffic = TrafficHistory(self._counters, broker.store.timers, _today)
             traffic.start()
@@ -151,6 +154,8 @@ class ClassicClients:
                 traffic=traffic,
             )
             self._dispatch.add(administration(broker, delivery, self._front.clients, rules))
+            if following is not None:
+                following.start()
             await self._server.start()
             names.start()
 
@@ -163,6 +168,8 @@ class ClassicClients:
         """Answer what is being worked at, and end all connections."""
         if self._traffic is not None:
             self._traffic.stop()
+        if self._modes_link is not None:
+            await self._modes_link.stop()
         if self._server is not None:
             await self._server.stop(self._grace if self._front is not None else 0)
 

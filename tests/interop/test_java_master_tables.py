@@ -15,7 +15,7 @@ from tests.metasync_process import MetasyncProcess
 
 pytestmark = [pytest.mark.interop, ALONE, pytest.mark.slow, pytest.mark.timeout(600)]
 
-UPDATE_OFFSET, UPDATE_TOPIC, DELETE_TOPIC, UPDATE_GROUP = 15, 17, 215, 200
+UPDATE_OFFSET, UPDATE_TOPIC, DELETE_TOPIC, UPDATE_GROUP, SET_MODE = 15, 17, 215, 200, 401
 PATIENCE = 120.0
 
 
@@ -56,6 +56,13 @@ def offset_of(slave: MetasyncProcess) -> int:
     return next((one.offsets[0] for one in found if (one.topic, one.group) == ("T", "G")), -1)
 
 
+def modes_of(slave: MetasyncProcess) -> Any:
+    """What the slave's store is told of request modes; None: the master keeps none."""
+    with slave.stub() as stub:
+        answer = stub.GetRequestModes(pb.GetRequestModesRequest())
+    return json.loads(answer.document_json)["messageRequestModeMap"] if answer.HasField("document_json") else None
+
+
 def problems_of(slave: MetasyncProcess) -> list[str]:
     return [table.problem for table in slave.status().tables if table.problem]
 
@@ -93,6 +100,12 @@ def test_our_slave_copies_the_tables_of_a_java_master(version: str, tmp_path: Pa
                 status = slave.status()
                 assert (status.role, status.master_address) == (pb.SLAVE, address)
                 assert problems_of(slave) == []
+                if version.startswith("4"):
+                    assert modes_of(slave) is None
+                else:
+                    mode = {"topic": "T", "consumerGroup": "G", "mode": "POP", "popShareQueueNum": 2}
+                    remoting.ask(SET_MODE, body=json.dumps(mode).encode())
+                    assert modes_of(slave) == {"T": {"G": mode}}
                 version_before = slave.table_status(pb.CONSUMER_OFFSETS).version
                 cycles = slave.table_status(pb.TOPICS).taken_over
                 time.sleep(1.0)  # ten cycles in which nothing happens

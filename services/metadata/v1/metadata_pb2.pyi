@@ -1219,6 +1219,45 @@ class TablePage(_message.Message):
 Global___TablePage: _TypeAlias = TablePage  # noqa: Y015
 
 @_typing.final
+class GetRequestModesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetRequestModesRequest: _TypeAlias = GetRequestModesRequest  # noqa: Y015
+
+@_typing.final
+class GetRequestModesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DOCUMENT_JSON_FIELD_NUMBER: _builtins.int
+    document_json: _builtins.str
+    """The document of config/messageRequestMode.json; empty if no mode was ever set. Left out: the master keeps none, since it is an older
+    release or RocketMQ 4.
+    """
+    def __init__(
+        self,
+        *,
+        document_json: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_document_json", b"_document_json", "document_json", b"document_json"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_document_json", b"_document_json", "document_json", b"document_json"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__document_json: _TypeAlias = _typing.Literal["document_json"]  # noqa: Y015
+    _WhichOneofArgType__document_json: _TypeAlias = _typing.Literal["_document_json", b"_document_json"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__document_json) -> _WhichOneofReturnType__document_json | None: ...
+
+Global___GetRequestModesResponse: _TypeAlias = GetRequestModesResponse  # noqa: Y015
+
+@_typing.final
 class StatusRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

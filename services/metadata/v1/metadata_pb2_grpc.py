@@ -99,6 +99,11 @@ class MetadataStub(object):
                 request_serializer=tandemmq_dot_metadata_dot_v1_dot_metadata__pb2.WatchRequest.SerializeToString,
                 response_deserializer=tandemmq_dot_metadata_dot_v1_dot_metadata__pb2.TablePage.FromString,
                 _registered_method=True)
+        self.GetRequestModes = channel.unary_unary(
+                '/tandemmq.metadata.v1.Metadata/GetRequestModes',
+                request_serializer=tandemmq_dot_metadata_dot_v1_dot_metadata__pb2.GetRequestModesRequest.SerializeToString,
+                response_deserializer=tandemmq_dot_metadata_dot_v1_dot_metadata__pb2.GetRequestModesResponse.FromString,
+                _registered_method=True)
         self.Status = channel.unary_unary(
                 '/tandemmq.metadata.v1.Metadata/Status',
                 request_serializer=tandemmq_dot_metadata_dot_v1_dot_metadata__pb2.StatusRequest.SerializeToString,
@@ -205,6 +210,14 @@ class MetadataServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetRequestModes(self, request, context):
+        """Which groups pop which topics (RocketMQ: `mqadmin setConsumeMode`), as the store on the master keeps it. A slave asks its master, and
+        answers what that answers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Status(self, request, context):
         """Role, versions, and how the copying from the master goes.
         """
@@ -279,6 +292,11 @@ def add_MetadataServicer_to_server(servicer, server):
                     servicer.Watch,
                     request_deserializer=tandemmq_dot_metadata_dot_v1_dot_metadata__pb2.WatchRequest.FromString,
                     response_serializer=tandemmq_dot_metadata_dot_v1_dot_metadata__pb2.TablePage.SerializeToString,
+            ),
+            'GetRequestModes': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRequestModes,
+                    request_deserializer=tandemmq_dot_metadata_dot_v1_dot_metadata__pb2.GetRequestModesRequest.FromString,
+                    response_serializer=tandemmq_dot_metadata_dot_v1_dot_metadata__pb2.GetRequestModesResponse.SerializeToString,
             ),
             'Status': grpc.unary_unary_rpc_method_handler(
                     servicer.Status,
@@ -637,6 +655,33 @@ class Metadata(object):
             '/tandemmq.metadata.v1.Metadata/Watch',
             tandemmq_dot_metadata_dot_v1_dot_metadata__pb2.WatchRequest.SerializeToString,
             tandemmq_dot_metadata_dot_v1_dot_metadata__pb2.TablePage.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRequestModes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tandemmq.metadata.v1.Metadata/GetRequestModes',
+            tandemmq_dot_metadata_dot_v1_dot_metadata__pb2.GetRequestModesRequest.SerializeToString,
+            tandemmq_dot_metadata_dot_v1_dot_metadata__pb2.GetRequestModesResponse.FromString,
             options,
             channel_credentials,
             insecure,

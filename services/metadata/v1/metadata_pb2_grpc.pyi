@@ -80,6 +80,10 @@ class MetadataStub:
     belong together) takes one page or several; it counts only when its last page is there. Pages of one transfer follow each other
     without others between them. A client that is too slow for the changes gets the whole table again.
     """
+    GetRequestModes: _grpc.UnaryUnaryMultiCallable[_metadata_pb2.GetRequestModesRequest, _metadata_pb2.GetRequestModesResponse]
+    """Which groups pop which topics (RocketMQ: `mqadmin setConsumeMode`), as the store on the master keeps it. A slave asks its master, and
+    answers what that answers.
+    """
     Status: _grpc.UnaryUnaryMultiCallable[_metadata_pb2.StatusRequest, _metadata_pb2.StatusResponse]
     """Role, versions, and how the copying from the master goes."""
 
@@ -120,6 +124,10 @@ class MetadataAsyncStub(MetadataStub):
     """Whole tables, and then what changes in them, until the client ends the call. A transfer (a whole table, or a set of changes that
     belong together) takes one page or several; it counts only when its last page is there. Pages of one transfer follow each other
     without others between them. A client that is too slow for the changes gets the whole table again.
+    """
+    GetRequestModes: _aio.UnaryUnaryMultiCallable[_metadata_pb2.GetRequestModesRequest, _metadata_pb2.GetRequestModesResponse]  # type: ignore[assignment]
+    """Which groups pop which topics (RocketMQ: `mqadmin setConsumeMode`), as the store on the master keeps it. A slave asks its master, and
+    answers what that answers.
     """
     Status: _aio.UnaryUnaryMultiCallable[_metadata_pb2.StatusRequest, _metadata_pb2.StatusResponse]  # type: ignore[assignment]
     """Role, versions, and how the copying from the master goes."""
@@ -236,6 +244,16 @@ class MetadataServicer(metaclass=_abc_1.ABCMeta):
         """Whole tables, and then what changes in them, until the client ends the call. A transfer (a whole table, or a set of changes that
         belong together) takes one page or several; it counts only when its last page is there. Pages of one transfer follow each other
         without others between them. A client that is too slow for the changes gets the whole table again.
+        """
+
+    @_abc_1.abstractmethod
+    def GetRequestModes(
+        self,
+        request: _metadata_pb2.GetRequestModesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_metadata_pb2.GetRequestModesResponse, _abc.Awaitable[_metadata_pb2.GetRequestModesResponse]]:
+        """Which groups pop which topics (RocketMQ: `mqadmin setConsumeMode`), as the store on the master keeps it. A slave asks its master, and
+        answers what that answers.
         """
 
     @_abc_1.abstractmethod

@@ -129,6 +129,7 @@ CASES = [
     Case("metasync", METADATA, "GetDelayOffsets", metadata.GetDelayOffsetsRequest(), "viewer peer"),
     Case("metasync", METADATA, "PutDelayOffsets", metadata.PutDelayOffsetsRequest(), "manager peer"),
     Case("metasync", METADATA, "GetTable", metadata.GetTableRequest(table=metadata.TOPICS), "viewer peer"),
+    Case("metasync", METADATA, "GetRequestModes", metadata.GetRequestModesRequest(), "viewer peer"),
     Case("metasync", METADATA, "Watch", metadata.WatchRequest(tables=[metadata.TOPICS]), "viewer peer"),
     Case("metasync", METADATA, "Status", metadata.StatusRequest(), "viewer peer"),
     Case("replicator", REPLICATION, "Status", replication.StatusRequest(), "viewer peer"),

@@ -1,11 +1,12 @@
 """RequestModes: whether a group pops a topic or pulls it, in RocketMQ's own file (``MessageRequestModeManager``)."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tandemmq.common.documents import java_json
 from tandemmq.common.wire.remoting.codes import ResponseCode
 from tandemmq.store.broker.local_table import LocalTable, TableForm
 from tandemmq.store.fronts.remoting.statuses import RemotingRefusal
@@ -42,7 +43,7 @@ class TopicModes:
 
 
 MODES = TableForm("request mode", "messageRequestMode.json", "", MAP, TopicModes.from_json)
-"""The modes in files. Nothing follows a metadata service: there is no copy."""
+"""The modes in files. A slave's are in the same file as a master's: there is no copy."""
 
 
 class RequestModes:
@@ -52,6 +53,8 @@ class RequestModes:
         """Read those of the store directory `root`. Raises UnreadableTable."""
         self._table = LocalTable(MODES, root, disk, clock)
         self._turn = asyncio.Lock()
+        self.follows: Callable[[], bool] = lambda: False
+        """Whether the modes are a master's: none is set here then."""
 
     def pops(self, group: str, topic: str) -> bool:
         """Whether the group pops this topic."""
@@ -63,10 +66,29 @@ class RequestModes:
         return {MAP: {one.name: one.to_json() for one in sorted(self._table.all(), key=lambda one: one.name)}}
 
     async def put(self, group: str, topic: str, said: Mapping[str, Any]) -> None:
-        """Durable when this returns. Raises TableNotSaved, RemotingRefusal: there are too many."""
+        """Durable when this returns. Raises TableNotSaved, RemotingRefusal: too many, or only the master sets them."""
         async with self._turn:
+            if self.follows():
+                raise RemotingRefusal(
+                    ResponseCode.SYSTEM_ERROR, "This broker is a slave and takes its master's modes: set it there."
+                )
             modes = self._table.get(topic)
             groups = {} if modes is None else modes.groups
             if group not in groups and sum(len(one.groups) for one in self._table.all()) >= _MOST:
                 raise RemotingRefusal(ResponseCode.SYSTEM_ERROR, f"{_MOST:,} modes are set: no more are kept.")
             await self._table.change([TopicModes(topic, {**groups, group: dict(said)})], [])
+
+    async def take(self, text: str) -> bool:
+        """Become the master's: its document. False: nothing is new, or nothing is followed any more.
+
+        Raises ValueError: it makes no sense. TableNotSaved: they stand as they were.
+        """
+        found = MODES.entries_of(java_json.loads(text.encode())) if text else {}
+        async with self._turn:
+            now = {one.name: one for one in self._table.all()}
+            fresh = [one for name, one in found.items() if now.get(name) != one]
+            gone = now.keys() - found.keys()
+            if not (fresh or gone) or not self.follows():
+                return False
+            await self._table.change(fresh, gone)
+            return True
