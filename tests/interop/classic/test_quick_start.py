@@ -1,7 +1,8 @@
-"""The Java programs of docs/quick-start-classic.md do what the page says, with RocketMQ's clients of 4.9 and 5.3."""
+"""docs/quick-start-classic.md does what it says: its programs with clients of 4.9 and 5.3, its project with Maven."""
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "quick-start-classic.md"
 PROGRAM = re.compile(r"^`src/main/java/(\w+)\.java`:\n\n```java\n(.*?)^```", re.MULTILINE | re.DOTALL)
+POM = re.compile(r"^`pom.xml`:\n\n```xml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^    (mvn .*-Dexec\.mainClass=(\w+))$", re.MULTILINE)
 START = re.compile(r"(\w+)\.start\(\);")
 PATIENT = r"\1.setMqClientApiTimeout(60_000); \g<0>"
 """By default a client gives up after three seconds, which a busy machine may take."""
@@ -23,33 +26,67 @@ OPTIONS = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx384m"]
 SECONDS = 180
 
 
+GOT = {"got hello 0", "got hello 1", "got hello 2"}
+
+
 @pytest.mark.parametrize("version", ["4.9.7", "5.3.2"])
 def test_the_programs_of_the_page(tmp_path: Path, version: str) -> None:
     need_rocketmq(version)
-    programs = dict(PROGRAM.findall(PAGE.read_text()))
-    assert set(programs) == {"Sends", "Consumes"}
     jars = class_path(version)
     with NamesProcess(tmp_path / "names") as names, store_under(tmp_path / "store", names) as store:
-        for name, text in programs.items():
-            local = text.replace("localhost:9876", names.address)
-            local = local.replace("producer.start();", "producer.setSendMsgTimeout(60_000); producer.start();")
-            (tmp_path / f"{name}.java").write_text(START.sub(PATIENT, local))
-        files = [str(tmp_path / f"{name}.java") for name in programs]
+        files = programs(tmp_path, names.address)
         javac = ["javac", "-nowarn", "-proc:none", "-cp", jars, "-d", str(tmp_path), *files]
         subprocess.run(javac, check=True, capture_output=True, timeout=SECONDS)
         names.until_route("TBW102", {"ours": {"0": address_of(store)}})
         java = ["java", *OPTIONS, f"-Duser.home={tmp_path}", "-cp", f"{tmp_path}{os.pathsep}{jars}"]
-        sent = subprocess.run([*java, "Sends"], capture_output=True, text=True, timeout=SECONDS, check=False)
-        assert sent.stdout.count("sendStatus=SEND_OK") == 3, sent.stdout + sent.stderr
-        with subprocess.Popen([*java, "Consumes"], stdout=subprocess.PIPE, text=True) as consumer:
-            try:
-                assert consumer.stdout is not None
-                got: set[str] = set()
-                for line in consumer.stdout:
-                    if line.startswith("got "):
-                        got.add(line.strip())
-                    if len(got) == 3:
-                        break
-            finally:
-                consumer.kill()
-        assert got == {"got hello 0", "got hello 1", "got hello 2"}
+        sends_and_consumes([*java, "Sends"], [*java, "Consumes"], tmp_path)
+
+
+def test_the_project_of_the_page(tmp_path: Path) -> None:
+    """Its pom and its commands, word for word; in the programs only the name server's port is another."""
+    poms = POM.findall(PAGE.read_text())
+    assert len(poms) == 1
+    (tmp_path / "pom.xml").write_text(poms[0])
+    commands = {name: line.split() for line, name in COMMAND.findall(PAGE.read_text())}
+    if shutil.which("mvn") is None or maven(tmp_path, "-q", "compile", "exec:help"):
+        pytest.skip("Maven does not bring rocketmq-client and its plugins here")
+    with NamesProcess(tmp_path / "names") as names, store_under(tmp_path / "store", names) as store:
+        (tmp_path / "src" / "main" / "java").mkdir(parents=True)
+        programs(tmp_path / "src" / "main" / "java", names.address)
+        names.until_route("TBW102", {"ours": {"0": address_of(store)}})
+        sends_and_consumes(commands["Sends"], commands["Consumes"], tmp_path)
+
+
+def maven(directory: Path, *words: str) -> int:
+    """Runs Maven there, and gives its exit code."""
+    done = subprocess.run(["mvn", "-B", *words], cwd=directory, capture_output=True, timeout=SECONDS, check=False)
+    return done.returncode
+
+
+def programs(directory: Path, names: str) -> list[str]:
+    """Writes the programs of the page; their files. They wait longer than the page's, and ask the name server there."""
+    found = dict(PROGRAM.findall(PAGE.read_text()))
+    assert set(found) == {"Sends", "Consumes"}
+    for name, text in found.items():
+        local = text.replace("localhost:9876", names)
+        local = local.replace("producer.start();", "producer.setSendMsgTimeout(60_000); producer.start();")
+        (directory / f"{name}.java").write_text(START.sub(PATIENT, local))
+    return [str(directory / f"{name}.java") for name in found]
+
+
+def sends_and_consumes(sends: list[str], consumes: list[str], directory: Path) -> None:
+    """What the page says that one sees."""
+    sent = subprocess.run(sends, cwd=directory, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert sent.stdout.count("sendStatus=SEND_OK") == 3, sent.stdout + sent.stderr
+    with subprocess.Popen(consumes, cwd=directory, stdout=subprocess.PIPE, text=True) as consumer:
+        try:
+            assert consumer.stdout is not None
+            got: set[str] = set()
+            for line in consumer.stdout:
+                if line.startswith("got "):
+                    got.add(line.strip())
+                if len(got) == len(GOT):
+                    break
+        finally:
+            consumer.kill()
+    assert got == GOT
