@@ -15,6 +15,7 @@ from bench.process import memory_mb
 from tandemmq.store.assembly import make_broker, make_delivery, open_topics
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.send import NewMessage
+from tandemmq.store.compiled_core import core_problem
 from tandemmq.store.delivery.delays.timer_entry import TimerEntry
 from tandemmq.store.delivery.delays.timer_index import TimerIndex
 from tandemmq.store.delivery.delays.timer_window import TimerWindow
@@ -54,6 +55,7 @@ async def _delivering(root: Path) -> AsyncIterator[_Open]:
     topics, _ = open_topics(settings)
     broker = make_broker(settings, store, topics, StoreMetrics("bench", "bench"))
     delivery = make_delivery(settings, broker)
+    _use_core(delivery)
     store.start()
     delivery.start()
     try:
@@ -62,6 +64,14 @@ async def _delivering(root: Path) -> AsyncIterator[_Open]:
     finally:
         await delivery.stop()
         await store.close()
+
+
+def _use_core(delivery: Delivery) -> None:
+    """As the store does where there is one."""
+    if not core_problem() and delivery.follower is not None:
+        from tandemmq.store.delivery.compiled import fact_codec
+
+        delivery.journal.core, delivery.follower.core = fact_codec.encode_run, fact_codec
 
 
 async def _arrived(store: MessageStore, messages: int) -> None:
@@ -226,6 +236,7 @@ def _in_flight(messages: int) -> Samples:
     before, ledger = memory_mb(os.getpid())[1], Ledger()
     for place in places:
         ledger.apply(Moved(place, 0, 0))
+    ledger.come_due(0)
     begun = time.process_time()
     for number in range(messages // 32):
         ledger.apply(Given(places[number % 16], number // 16 * 32, 32, 1_800_000_000_000 + number))

@@ -247,6 +247,8 @@ def consume_directly(
     if isinstance(delivery.receiving, Receiving):
         delivery.receiving.handles.core = core.handles
     delivery.journal.core = core.facts
+    if delivery.follower is not None:
+        delivery.follower.core = core.fact_reader
     ours = DirectReceive(delivery, settings.service_limits().pull, metrics), DirectAcknowledge(delivery, metrics)
     receive_ours, acknowledge_ours = ours if core.send is None else consuming_ways(*ours, metrics)
     host.add_direct(RECEIVE_PATH, receive_ours)

@@ -111,6 +111,7 @@ def make_delivery(settings: StoreSettings, broker: Broker, groups: GroupTable | 
     store.keep_from(Unconsumed(store, ledger, groups).oldest)
     made = partial(HookedDelivery, broker.hooks) if isinstance(broker, HookedBroker) else Delivery
     delivery = made(broker, groups, ledger, journal, clock, life)
+    delivery.follower = follower
     delivery.always.append(delays.follower)
     delivery.transactions = Transactions(
         HalfLog(store, journal, settings.store_host(), clock),

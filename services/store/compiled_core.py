@@ -16,7 +16,7 @@ from tandemmq.common.errors import Kind, TandemError
 from tandemmq.common.grpc_transport import Direct
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.hooked_broker import HookedBroker
-from tandemmq.store.delivery.journal.journal_format import FactCore
+from tandemmq.store.delivery.journal.journal_format import FactCore, FactReader
 from tandemmq.store.delivery.receiving.handles import HandleCore
 from tandemmq.store.fronts.held_answer import CoreSends, SendCore
 from tandemmq.store.fronts.internal.gateway_answers import host
@@ -161,6 +161,8 @@ class CompiledCore:
     """The texts of receipt handles."""
     facts: FactCore | None = None
     """Facts of the journal."""
+    fact_reader: FactReader | None = None
+    """The same when they are read."""
 
     def taken(self) -> dict[str, int]:
         """Calls that it took so far, by their kind."""
@@ -243,7 +245,7 @@ def compiled_core(
     codec, frames = CompiledSendCodec(sender), CompiledSendFrames(sender, cluster)
     link = CompiledLinkSends(sender, lambda text: host(text).packed)
     batches = CompiledBatchCodec(sender)
-    facts = fact_codec.encode_run
+    journal = fact_codec.encode_run, fact_codec
     if asks_who:
-        return CompiledCore("compiled", codec, batches, None, message, consumers, None, handle_codec, facts)
-    return CompiledCore("compiled", codec, batches, frames, message, consumers, link, handle_codec, facts)
+        return CompiledCore("compiled", codec, batches, None, message, consumers, None, handle_codec, *journal)
+    return CompiledCore("compiled", codec, batches, frames, message, consumers, link, handle_codec, *journal)

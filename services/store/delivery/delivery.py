@@ -10,6 +10,7 @@ from tandemmq.store.delivery.delays.timer_check import TimerCheck
 from tandemmq.store.delivery.errors import NotDelivering
 from tandemmq.store.delivery.figures.waiting_figures import WaitingKeeper
 from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.journal.follower import JournalFollower
 from tandemmq.store.delivery.journal.journal import Journal
 from tandemmq.store.delivery.ledger.ledger import Ledger
 from tandemmq.store.delivery.ledger.ways import Way, Ways
@@ -130,6 +131,8 @@ class Delivery:
         self.timer_check: Callable[[], TimerCheck] = TimerCheck
         """How far timers are delivered."""
         self.transactions: Transactions | None = None
+        self.follower: JournalFollower | None = None
+        """Reads the journal."""
         self.waiting: WaitingKeeper | None = None
         """What operators see of what waits for its time."""
 

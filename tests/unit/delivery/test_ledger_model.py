@@ -188,6 +188,15 @@ class LedgerMachine(RuleBasedStateMachine):
         for fact in self.facts:
             replayed.apply(fact)
         assert state(replayed) == state(self.ledger)
+        replayed.come_due(self.now)
+        assert {place: set(replayed.ready(place)) for place in self.models} == {
+            place: {*self.ledger.ready(place)} for place in self.models
+        }
+        found, waits = (
+            replayed.next_due(),
+            [due for model in self.models.values() for _, due in model.open.values() if due > self.now],
+        )
+        assert found == min(waits, default=None)
 
 
 LedgerMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
@@ -212,6 +221,7 @@ def test_half_a_snapshot_says_nothing() -> None:
 def test_dead_items_of_the_heap_go_when_they_are_half_of_it() -> None:
     place, ledger = PLACES[0], Ledger()
     ledger.apply(Moved(place, 0, 0))
+    ledger.come_due(0)
     for at in range(0, 200_000, 10):
         ledger.apply(Given(place, at, 10, 10_000 + at))
         ledger.apply(Dealt(place, at, 10))

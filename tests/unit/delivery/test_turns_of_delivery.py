@@ -309,6 +309,7 @@ def test_dead_messages_are_thrown_out_some_at_a_time(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "_unpack", counted)
     ledger, most, longest = Ledger(), 0, 0
     ledger.apply(Moved(PLACE, 0, 0))
+    ledger.come_due(0)
     for at in range(30_000):
         looked = 0
         ledger.apply(Given(PLACE, at, 1, 10_000_000 + at % 7))
@@ -327,6 +328,7 @@ async def test_holding_back_stops_after_some_messages_of_a_place() -> None:
         ledger.apply(GivenAgain(PLACE, offset, 2, 7_000))
     progress = ledger.progress(PLACE)
     assert progress is not None
+    ledger.come_due(0)
     items = len(ledger._heap)
     for _ in ledger.hold_back(DueBetween(5_000, 9_000), DueBetween(5_000, 9_000)):
         done = sum(entry.due == 5_000 for entry in progress.entries.values())
@@ -338,6 +340,30 @@ async def test_holding_back_stops_after_some_messages_of_a_place() -> None:
     assert ledger.ready_entries == 4_900
     ledger.come_due(7_000, 10_000)
     assert ledger.ready_entries == 5_000
+
+
+@pytest.mark.parametrize("seen", [0, 1, 7, 20])
+async def test_a_heap_that_was_begun_is_begun_again(seen: int) -> None:
+    """A replay makes none. A master that loses its role while it is made may read on, and make it anew."""
+    ledger, bounds = Ledger(), DueBetween(0, 9_000)
+    for queue in range(10):
+        place = Place(GROUP, TOPIC, queue)
+        ledger.apply(Moved(place, 0, 0))
+        ledger.apply(Given(place, 1, 500, 7_000))
+        ledger.apply(GivenAgain(place, 5, 2, 30_000))
+        ledger.apply(Dealt(place, 10, 20))
+    assert not ledger._heap
+    begun = ledger.hold_back(bounds, bounds)
+    for _ in range(seen):
+        next(begun, None)
+    ledger.apply(GivenAgain(place, 6, 2, 8_000))
+    for _ in ledger.hold_back(bounds, bounds):
+        pass
+    ready = []
+    for now in (6_999, 7_000, 8_000, 9_000):
+        ledger.come_due(now, 100_000)
+        ready.append(ledger.ready_entries)
+    assert ready == [10, 10 * 480 - 1, 10 * 480, 10 * 481], "with the ten that no fact speaks of"
 
 
 async def test_holding_back_stops_after_each_place() -> None:

@@ -17,8 +17,14 @@ from tandemmq.common.topic_names import DEAD_LETTER
 from tandemmq.store.broker.reading import is_whole
 from tandemmq.store.delivery.errors import UnreadableJournal
 from tandemmq.store.delivery.journal.base import Base, SafeBase
-from tandemmq.store.delivery.journal.facts import Dealt, Fact, LevelDone, TimersDone
-from tandemmq.store.delivery.journal.journal_format import JOURNAL_TOPIC, JournalRecord, Position, decode_in_steps
+from tandemmq.store.delivery.journal.facts import Dealt, Fact, Given, LevelDone, Snapshot, TimersDone
+from tandemmq.store.delivery.journal.journal_format import (
+    JOURNAL_TOPIC,
+    FactReader,
+    JournalRecord,
+    Position,
+    decode_in_steps,
+)
 from tandemmq.store.delivery.ledger.ledger import Ledger
 from tandemmq.store.format.record import CorruptRecord, decode_record
 from tandemmq.store.format.unit import Unit, is_blank, is_empty
@@ -47,6 +53,8 @@ class JournalFollower:
         self._work: Iterator[None] | None = None  # what is done in steps and not done yet
         self._follows = False
         self._scheduled = False
+        self.core: FactReader | None = None
+        """Reads facts; the compiled core may be given to it."""
         self.start = 0
         """The greatest start number that was seen."""
         self.newest = Position(-1, -1)
@@ -169,7 +177,7 @@ class JournalFollower:
         if data is None:
             raise UnreadableJournal("It cannot be read from the log.")
         try:
-            return (yield from decode_in_steps(decode_record(data).body))
+            return (yield from decode_in_steps(decode_record(data).body, self.core))
         except CorruptRecord as error:
             raise UnreadableJournal(f"It is damaged: {error.reason}.") from error
 
@@ -192,10 +200,13 @@ class JournalFollower:
         facts = []
         self._ledger.start = record.start
         for at, said in enumerate(record.facts):
-            fact = self._held(said)
+            fact = said if isinstance(said, Given) else self._held(said)
             if fact is not None:
                 facts.append(fact)
-                yield from self._ledger.apply_in_steps(fact)
+                if isinstance(fact, Snapshot):
+                    yield from self._ledger.apply_in_steps(fact)
+                else:
+                    self._ledger.apply(fact)
             if at % _FACTS_A_STEP == _FACTS_A_STEP - 1:
                 yield
         self.dropped += len(record.facts) - len(facts)

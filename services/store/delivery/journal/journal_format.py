@@ -271,7 +271,28 @@ def _put(into: bytearray, *numbers: int) -> None:
 # -- decode --------------------------------------------------------------------------------------------------------
 
 
-def decode_in_steps(body: bytes) -> Generator[None, None, JournalRecord]:
+class FactReader(Protocol):
+    """The compiled twins that read: `tandemmq.store.delivery.compiled.fact_codec`.
+
+    Each reads from a byte on, up to what it does not know or cannot read: the Python way goes on there. They give the
+    byte after what they have read, and that.
+    """
+
+    def decode_places(
+        self, body: bytes, at: int, most: int, names: list[str], place: type[Place], /
+    ) -> tuple[int, list[Place]]:
+        """Places of a record's table, at `most` so many."""
+        ...
+
+    def decode_run(
+        self, body: bytes, at: int, most: int, places: list[Place], given: type[Given], dealt: type[Dealt],
+        moved: type[Moved], /,
+    ) -> tuple[int, list[Fact]]:  # fmt: skip
+        """Facts that are Given, Dealt or Moved, at `most` so many."""
+        ...
+
+
+def decode_in_steps(body: bytes, core: FactReader | None = None) -> Generator[None, None, JournalRecord]:
     """What a journal message says, in steps of some facts: it has so many that others must have their turn in between.
 
     Raises UnreadableJournal.
@@ -286,23 +307,33 @@ def decode_in_steps(body: bytes) -> Generator[None, None, JournalRecord]:
     reader = _Reader(body)
     base = Position(reader.number(), reader.number())
     start = reader.number()
-    yield from _read_some(reader, reader.text, reader.names)
-    yield from _read_some(reader, reader.new_place, reader.places)
+    yield from _read_some(reader, reader.text, reader.names, None)
+    yield from _read_some(reader, reader.new_place, reader.places, None if core is None else reader.places_by(core))
     facts: list[Fact] = []
-    for at in reader.count():
-        kind = reader.number()
-        facts.append((yield from _snapshot(reader, kind)) if kind in _SNAPSHOTS else _fact(reader, kind))
-        if at % _A_STEP == _A_STEP - 1:
+    many, facts_by_core = len(reader.count()), None if core is None else reader.facts_by(core)
+    while (read := len(facts)) < many:
+        taken = facts_by_core(min(many - read, _A_STEP)) if facts_by_core is not None else ()
+        facts += taken
+        if not taken:
+            kind = reader.number()
+            facts.append((yield from _snapshot(reader, kind)) if kind in _SNAPSHOTS else _fact(reader, kind))
+        if len(facts) // _A_STEP != read // _A_STEP:
             yield
     if reader.at != len(body):
         raise UnreadableJournal(f"The journal record has {len(body) - reader.at} bytes more than it says.")
     return JournalRecord(base, start, tuple(facts))
 
 
-def _read_some(reader: "_Reader", read: Callable[[], Thing], things: list[Thing]) -> Iterator[None]:
-    for at in reader.count():
-        things.append(read())
-        if at % _A_STEP == _A_STEP - 1:
+def _read_some(
+    reader: "_Reader", read: Callable[[], Thing], things: list[Thing], by_core: Callable[[int], list[Thing]] | None
+) -> Iterator[None]:
+    many = len(reader.count())
+    while (had := len(things)) < many:
+        taken = by_core(min(many - had, _A_STEP)) if by_core is not None else ()
+        things += taken
+        if not taken:
+            things.append(read())
+        if len(things) // _A_STEP != had // _A_STEP:
             yield
 
 
@@ -347,6 +378,24 @@ class _Reader:
             return data.decode()
         except UnicodeDecodeError:
             raise UnreadableJournal("The journal record has a name that is no UTF-8.") from None
+
+    def places_by(self, core: FactReader) -> Callable[[int], list[Place]]:
+        """Reads at most so many places, by the compiled core; none: the next one is not its."""
+
+        def read(most: int) -> list[Place]:
+            self.at, places = core.decode_places(self._data, self.at, most, self.names, Place)
+            return places
+
+        return read
+
+    def facts_by(self, core: FactReader) -> Callable[[int], list[Fact]]:
+        """The same for facts."""
+
+        def read(most: int) -> list[Fact]:
+            self.at, facts = core.decode_run(self._data, self.at, most, self.places, Given, Dealt, Moved)
+            return facts
+
+        return read
 
     def new_place(self) -> Place:
         return Place(self.name(), self.name(), self.number())

@@ -2,7 +2,8 @@
 
 `Ledger.apply` is the one function that changes anything, live as at replay. What is due lies in one heap for all
 places; an item of it is one integer that stands for a run of messages that were given out together. Items whose
-messages are dealt with stay until their time, or until they are half of the heap.
+messages are dealt with stay until their time, or until they are half of the heap. The heap is made from the entries
+when somebody first wants to know what is due: a replay, and a slave, have none.
 """
 
 import heapq
@@ -24,7 +25,14 @@ from tandemmq.store.delivery.journal.facts import (
     TimersDone,
 )
 from tandemmq.store.delivery.ledger.copied_messages import CopiedMessage, CopiedMessages
-from tandemmq.store.delivery.ledger.progress import MOST_DUE, QueueProgress, pieces, runs
+from tandemmq.store.delivery.ledger.progress import (
+    MOST_DUE,
+    QueueProgress,
+    pieces,
+    prolong,
+    runs,
+    snapshot_parts,
+)
 
 # An item of the heap: due (44 bits), number of the place (28), first offset (63), messages (15). Five digits of a
 # Python integer, 48 bytes, and not looked at by the garbage collector.
@@ -37,8 +45,6 @@ _CHANGES = (Given, Dealt, GivenAgain, HeldBy, Moved)
 """Facts that change a place."""
 _FEW = 4_096
 """A heap with fewer dead messages is left alone."""
-_LONGEST_RUN = 2_000
-"""Of a snapshot's messages that are due at the same time: so many may become ready at once."""
 _COMPACT_LEAST, _COMPACT_TIMES = 64, 4
 """Messages that are looked at to throw out dead ones, each time that some are added; and how many times these."""
 
@@ -48,6 +54,9 @@ class DueBetween(NamedTuple):
 
     least: int
     most: int
+
+
+_ANY_TIME = DueBetween(0, MOST_DUE)
 
 
 class _Account:
@@ -74,6 +83,7 @@ class Ledger:
         self._heap: list[int] = []
         self._old: list[int] = []  # the heap as it was: what lives of it goes into the new one, from its end on
         self._in_heap = 0  # messages that its items stand for
+        self._timed = False  # whether there is a heap: before that the entries alone say what is due
         self._compact_beyond = _FEW
         self._now = 0
         self._fresh: dict[Place, None] = {}  # places that have something to give since the last `come_due`
@@ -209,6 +219,7 @@ class Ledger:
         """
         if self._fresh:
             return self._now
+        self._have_heap()
         heap = self._first_heap()
         return heap[0] >> _DUE_AT if heap else None
 
@@ -235,6 +246,7 @@ class Ledger:
         Places whose cursor was moved are among them. It looks at `most` messages, so that others have their turn: what
         is left is due (`next_due`) at once.
         """
+        self._have_heap()
         self._now = max(self._now, now_ms)
         limit = (self._now + 1) << _DUE_AT
         enough = self._in_heap - most
@@ -272,17 +284,26 @@ class Ledger:
         if due <= self._now:
             for offset in range(first, first + messages):
                 self._make_ready(account, offset)
-            return
+        elif self._timed:
+            self._push(account, first, messages, due)
+            if self._old:
+                self._compact(max(_COMPACT_TIMES * messages, _COMPACT_LEAST))
+            elif self._in_heap > self._compact_beyond and self._in_heap > 2 * self.in_flight_in_all + _FEW:
+                self._old, self._heap = self._heap, []
+
+    def _push(self, account: _Account, first: int, messages: int, due: int) -> None:
         left = messages
         while left > _MOST_MESSAGES:
             heapq.heappush(self._heap, _pack(due, account.number, first, _MOST_MESSAGES))
             first, left = first + _MOST_MESSAGES, left - _MOST_MESSAGES
         heapq.heappush(self._heap, _pack(due, account.number, first, left))
         self._in_heap += messages
-        if self._old:
-            self._compact(max(_COMPACT_TIMES * messages, _COMPACT_LEAST))
-        elif self._in_heap > self._compact_beyond and self._in_heap > 2 * self.in_flight_in_all + _FEW:
-            self._old, self._heap = self._heap, []
+
+    def _have_heap(self) -> None:
+        """Make the heap if there is none; `hold_back` makes it in steps."""
+        if not self._timed:
+            for _ in self.hold_back(_ANY_TIME, _ANY_TIME):
+                pass
 
     def _compact(self, most: int) -> None:
         """Throw out what is dealt with, or is due at another time, of about `most` messages of the old heap.
@@ -311,29 +332,45 @@ class Ledger:
         After a start, those who hold messages have time to acknowledge them; those who hold them with renewal
         (`renewed`), to come back. No fact says so: it is done by whoever delivers, and costs nothing but time where it
         is not known. It stops after some messages, so that others may have their turn; nothing may be noted meanwhile.
+        Where there is no heap yet, it makes it. What was begun and not ended may be begun again.
         """
+        if not self._timed:
+            self._heap.clear()
+            self._in_heap = 0
         for account in list(self._accounts.values()):
             for offsets in pieces(list(account.progress.entries)):
                 for due, first, messages in self._held_back(account, offsets, others, renewed):
-                    self._wait(account, first, messages, due)
+                    if due <= self._now or self._timed:
+                        self._wait(account, first, messages, due)
+                    else:
+                        self._push(account, first, messages, due)
                 yield
+        if not self._timed:
+            self._timed = True
+            self._compact_beyond = 2 * self._in_heap + _FEW
 
     def _held_back(
         self, account: _Account, offsets: Iterable[int], others: DueBetween, renewed: DueBetween
     ) -> Iterator[tuple[int, int, int]]:
-        """Give some messages of a place their times. Those that have others now, as runs: when, first, how many."""
+        """Give some messages of a place their times. Those that are to wait for them, as runs: when, first, how many.
+
+        These are those that have others now, and where there is no heap yet, all that are not ready.
+        """
         entries, holdings, ready = account.progress.entries, account.progress.holdings, account.ready
         last, first, messages = -1, 0, 0
         for offset in offsets:
             entry = entries[offset]
-            least, most = renewed if offset in holdings else others
-            due = min(max(entry.due, least), most)
-            if not entry.number or due == entry.due:
+            was_due = due = entry.due
+            if entry.number:
+                least, most = renewed if offset in holdings else others
+                due = min(max(due, least), most)
+            if due != was_due:
+                entries[offset] = entry.until(due)
+                if offset in ready:
+                    del ready[offset]
+                    self.ready_entries -= 1
+            elif self._timed or offset in ready or offset in account.aside:
                 continue
-            entries[offset] = entry.until(due)
-            if offset in ready:
-                del ready[offset]
-                self.ready_entries -= 1
             if due == last and offset == first + messages:
                 messages += 1
                 continue
@@ -353,7 +390,7 @@ class Ledger:
         self._fresh.clear()
         self._moved.clear()
         self._put_off.clear()
-        self._in_heap, self._compact_beyond = 0, _FEW
+        self._in_heap, self._compact_beyond, self._timed = 0, _FEW, False
         self.entries = self.ready_entries = self.aside_entries = 0
         self.levels.clear()
         self.timers = None
@@ -497,12 +534,12 @@ class Ledger:
         progress = account.progress
         progress.forget()
         runs_due: dict[int, list[tuple[int, int]]] = {}
-        for part in chain.from_iterable(map(_parts, parts)):
+        for part in chain.from_iterable(map(snapshot_parts, parts)):
             before = len(progress.entries)
             progress.restore(part)
             self.entries += len(progress.entries) - before
             for offset, _, due, _ in part.entries:
-                _prolong(runs_due.setdefault(due, []), offset)
+                prolong(runs_due.setdefault(due, []), offset)
             yield
         self._fresh[progress.place] = None
         for some in pieces([(due, *run) for due in sorted(runs_due) for run in runs_due[due]]):
@@ -545,24 +582,6 @@ class Ledger:
             del self._groups[place.group]
         self._fresh.pop(place, None)
         self._moved[place] = None
-
-
-def _parts(snapshot: Snapshot) -> Iterator[Snapshot]:
-    """A piece of a snapshot as several that have few entries each; what is held goes with the last."""
-    *some, last = list(pieces(snapshot.entries)) or [()]
-    for entries in some:
-        yield snapshot._replace(entries=tuple(entries), held=())
-    yield snapshot._replace(entries=tuple(last))
-
-
-def _prolong(found: list[tuple[int, int]], offset: int) -> None:
-    """One offset more, in runs of (first, how many)."""
-    if found:
-        first, messages = found[-1]
-        if offset == first + messages and messages < _LONGEST_RUN:
-            found[-1] = first, messages + 1
-            return
-    found.append((offset, 1))
 
 
 def _pack(due: int, number: int, first: int, messages: int) -> int:

@@ -26,6 +26,8 @@ _START_BITS = 44
 _MOST_START = (1 << _START_BITS) - 1
 _DUE_AT = _NUMBER_BITS + _START_BITS
 _PIECE = 256
+_LONGEST_RUN = 2_000
+"""Of a snapshot's messages that are due at the same time: so many may become ready at once."""
 _new_number = int.__new__
 MOST_DUE = (1 << 44) - 1
 """The latest time that an entry can be due, in milliseconds since the Unix epoch: in the year 2527."""
@@ -229,6 +231,24 @@ def _snapshot(
 def pieces(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
     """So few items at a time that something can be done with each of them within a turn of the loop."""
     return (items[at : at + _PIECE] for at in range(0, len(items), _PIECE))
+
+
+def snapshot_parts(snapshot: Snapshot) -> Iterator[Snapshot]:
+    """A piece of a snapshot as several that have few entries each; what is held goes with the last."""
+    *some, last = list(pieces(snapshot.entries)) or [()]
+    for entries in some:
+        yield snapshot._replace(entries=tuple(entries), held=())
+    yield snapshot._replace(entries=tuple(last))
+
+
+def prolong(found: list[tuple[int, int]], offset: int) -> None:
+    """One offset more, in runs of (first, how many)."""
+    if found:
+        first, messages = found[-1]
+        if offset == first + messages and messages < _LONGEST_RUN:
+            found[-1] = first, messages + 1
+            return
+    found.append((offset, 1))
 
 
 def runs(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
