@@ -11,6 +11,7 @@ from tandemmq.store.broker.postponing import TIMER_TOPIC, DelayRules
 from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delays.delays import Delays
 from tandemmq.store.delivery.errors import HandleExpired
+from tandemmq.store.delivery.journal import base
 from tandemmq.store.delivery.journal.facts import Forgotten, Place
 from tandemmq.store.delivery.ledger import copied_messages
 from tandemmq.store.delivery.port import Wish
@@ -399,3 +400,40 @@ async def test_dead_letters_take_no_room_from_what_has_moved(tmp_path: Path, mon
         queue = again.store.queue(f"%DLQ%{GROUP}", 0)
         assert queue is not None
         assert queue.max_offset == 4, "once more is fine"
+
+
+@pytest.mark.parametrize("forgotten", ["by the base", "by number"])
+async def test_what_is_not_known_to_have_moved_is_not_answered_as_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgotten: str
+) -> None:
+    """It comes again from the retry topic: who is told that it is acknowledged would be wrong."""
+    monkeypatch.setattr(retry_moves, "LONGEST_HOLD_MS", -1)
+    monkeypatch.setattr(retry_moves, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(retry_moves, "_LEAST_LEFT_MS", 0)
+    if forgotten == "by number":
+        monkeypatch.setattr(copied_messages, "_MOST_REMEMBERED", 0)
+    else:
+        monkeypatch.setattr(base, "_LEAST_BYTES", 0)
+        monkeypatch.setattr(base, "_TIMES_STATE", 0)
+    place = Place(GROUP, TOPIC, 0)
+    async with delivering(tmp_path / "store") as at:
+        await at.send(TOPIC, 3)
+        batch = await at.delivery.receive(Wish(GROUP, TOPIC, most=2, invisible_ms=INVISIBLE_MS))
+        message, done = batch.messages
+        await at.delivery.acknowledge(GROUP, TOPIC, [done.handle])
+        await at.delivery.change_invisible(GROUP, TOPIC, message.handle, 1_000)
+        while (progress := at.delivery.ledger.progress(place)) is None or progress.cursor < 2:
+            await asyncio.sleep(0.01)
+        for _ in range(20):  # the base moves on, from unit to unit
+            at.delivery.journal.keep_base_soon()
+            await turns()
+            at.delivery.journal.write()
+        copy = at.killed(tmp_path / "copy")
+    async with delivering(copy) as again:
+        (coming,) = (await again.delivery.receive(Wish(GROUP, TOPIC, 0, invisible_ms=HOUR_MS))).messages
+        assert coming.handle != message.handle
+        outcomes = await again.delivery.acknowledge(GROUP, TOPIC, [message.handle, coming.handle, coming.handle])
+        assert isinstance(outcomes[0].error, HandleExpired)
+        assert [one.error for one in outcomes[1:]] == [None, None], "what this start has given out is known"
+        (moved,) = (await again.delivery.receive(Wish(GROUP, TOPIC, invisible_ms=HOUR_MS, wait_ms=60_000))).messages
+        assert bodies([moved]) == bodies([message])

@@ -299,14 +299,14 @@ async def test_places_that_begin_together_are_told_in_turns() -> None:
 def test_dead_messages_are_thrown_out_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     from tandemmq.store.delivery.ledger import ledger as module
 
-    looked, unpack = 0, module._unpack
+    looked, unpack = 0, module.unpack
 
     def counted(item: int) -> tuple[int, int, int, int]:
         nonlocal looked
         looked += 1
         return unpack(item)
 
-    monkeypatch.setattr(module, "_unpack", counted)
+    monkeypatch.setattr(module, "unpack", counted)
     ledger, most, longest = Ledger(), 0, 0
     ledger.apply(Moved(PLACE, 0, 0))
     ledger.come_due(0)

@@ -1,6 +1,7 @@
 """What each group has dealt with in each queue.
 
 * `ledger`: all places of a store, and what is due next
+* `due_item`: messages that are due together, as a number
 * `progress`: one group in one queue: what is dealt with, what is given out, what comes again; a state machine
 * `copied_messages`: which copies stand for messages that were dealt with
 * `order`: which messages of an ordered group wait for which

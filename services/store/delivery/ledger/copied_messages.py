@@ -1,7 +1,8 @@
 """CopiedMessages: which copies stand for messages that were dealt with, as far as facts tell. No I/O.
 
 Whoever comes with the handle of such a message can be told where it is: facts are replayed, so that is known after a
-start, and on the store that takes over. What lies before the journal's base is not.
+start, and on the store that takes over. What lies before the journal's base is not: the ledger remembers which these
+may be (`Ledger.forgot_copies`).
 """
 
 from collections import OrderedDict
@@ -30,8 +31,11 @@ class CopiedMessages:
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[int, int], CopiedMessage] = OrderedDict()
 
-    def note(self, number: int, fact: Dealt, progress: QueueProgress) -> None:
-        """A fact names a copy; `progress` is as it was before that. Once more for the same fact is fine."""
+    def note(self, number: int, fact: Dealt, progress: QueueProgress) -> tuple[int, int] | None:
+        """A fact names a copy; `progress` is as it was before that. Once more for the same fact is fine.
+
+        The place and the offset of a message of which nothing is known any more for that.
+        """
         key = number, fact.first
         entry, known = progress.entries.get(fact.first), self._known.get(key)
         if known is not None and known.resets == progress.resets:
@@ -40,7 +44,8 @@ class CopiedMessages:
         elif entry is not None:
             self._known[key] = CopiedMessage(progress.resets, entry, (fact.copy,))
             if len(self._known) > _MOST_REMEMBERED:
-                self._known.popitem(last=False)
+                return self._known.popitem(last=False)[0]
+        return None
 
     def get(self, number: int, offset: int) -> CopiedMessage | None:
         """What is known of a message; None: there is no copy, or it is not remembered."""

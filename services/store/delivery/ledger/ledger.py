@@ -1,8 +1,8 @@
 """All places of a store: how far each group is in each queue, and what is due next. No I/O and no clock.
 
 `Ledger.apply` is the one function that changes anything, live as at replay. What is due lies in one heap for all
-places; an item of it is one integer that stands for a run of messages that were given out together. Items whose
-messages are dealt with stay until their time, or until they are half of the heap. The heap is made from the entries
+places; an item of it (`due_item`) stands for a run of messages that were given out together. Items whose messages are
+dealt with stay until their time, or until they are half of the heap. The heap is made from the entries
 when somebody first wants to know what is due: a replay, and a slave, have none.
 """
 
@@ -25,6 +25,7 @@ from tandemmq.store.delivery.journal.facts import (
     TimersDone,
 )
 from tandemmq.store.delivery.ledger.copied_messages import CopiedMessage, CopiedMessages
+from tandemmq.store.delivery.ledger.due_item import DUE_AT, MOST_MESSAGES, pack, unpack
 from tandemmq.store.delivery.ledger.progress import (
     MOST_DUE,
     QueueProgress,
@@ -34,13 +35,6 @@ from tandemmq.store.delivery.ledger.progress import (
     snapshot_parts,
 )
 
-# An item of the heap: due (44 bits), number of the place (28), first offset (63), messages (15). Five digits of a
-# Python integer, 48 bytes, and not looked at by the garbage collector.
-_MESSAGES_BITS, _FIRST_BITS, _PLACE_BITS = 15, 63, 28
-_MOST_MESSAGES = (1 << _MESSAGES_BITS) - 1
-_MOST_FIRST = (1 << _FIRST_BITS) - 1
-_MOST_PLACE = (1 << _PLACE_BITS) - 1
-_DUE_AT = _MESSAGES_BITS + _FIRST_BITS + _PLACE_BITS
 _CHANGES = (Given, Dealt, GivenAgain, HeldBy, Moved)
 """Facts that change a place."""
 _FEW = 4_096
@@ -62,7 +56,7 @@ _ANY_TIME = DueBetween(0, MOST_DUE)
 class _Account:
     """One place in the ledger."""
 
-    __slots__ = ("aside", "number", "pieces", "progress", "ready")
+    __slots__ = ("aside", "copies_known_from", "number", "pieces", "progress", "ready")
 
     def __init__(self, progress: QueueProgress, number: int) -> None:
         self.progress = progress
@@ -70,6 +64,7 @@ class _Account:
         self.ready: OrderedDict[int, None] = OrderedDict()
         self.aside: set[int] = set()
         self.pieces: list[Snapshot] | None = None
+        self.copies_known_from = 0
 
 
 class Ledger:
@@ -118,6 +113,11 @@ class Ledger:
         """The copies that stand for a message that was dealt with; None: there is none, or it is not remembered."""
         account = self._places.get(place)
         return None if account is None else self._copied.get(account.number, offset)
+
+    def forgot_copies(self, place: Place, offset: int) -> bool:
+        """Whether a message may have been copied of which `copied` says nothing: that was too long ago."""
+        account = self._places.get(place)
+        return account is not None and offset < account.copies_known_from
 
     def became_dead_letter(self, place: Place, offset: int) -> None:
         """The copy of a message that had not moved is its dead letter, for which nobody comes with its handle.
@@ -221,7 +221,7 @@ class Ledger:
             return self._now
         self._have_heap()
         heap = self._first_heap()
-        return heap[0] >> _DUE_AT if heap else None
+        return heap[0] >> DUE_AT if heap else None
 
     def _first_heap(self) -> list[int]:
         """The heap whose first item is due first; an empty one where there is none."""
@@ -248,7 +248,7 @@ class Ledger:
         """
         self._have_heap()
         self._now = max(self._now, now_ms)
-        limit = (self._now + 1) << _DUE_AT
+        limit = (self._now + 1) << DUE_AT
         enough = self._in_heap - most
         while (heap := self._first_heap()) and heap[0] < limit and self._in_heap > enough:
             self._come_due(heapq.heappop(heap), self._in_heap - enough)
@@ -256,9 +256,9 @@ class Ledger:
         return fresh
 
     def _come_due(self, item: int, most: int) -> None:
-        due, number, first, messages = _unpack(item)
+        due, number, first, messages = unpack(item)
         if messages > most:
-            heapq.heappush(self._heap, _pack(due, number, first + most, messages - most))
+            heapq.heappush(self._heap, pack(due, number, first + most, messages - most))
             messages = most
         self._in_heap -= messages
         account = self._accounts.get(number)
@@ -293,10 +293,10 @@ class Ledger:
 
     def _push(self, account: _Account, first: int, messages: int, due: int) -> None:
         left = messages
-        while left > _MOST_MESSAGES:
-            heapq.heappush(self._heap, _pack(due, account.number, first, _MOST_MESSAGES))
-            first, left = first + _MOST_MESSAGES, left - _MOST_MESSAGES
-        heapq.heappush(self._heap, _pack(due, account.number, first, left))
+        while left > MOST_MESSAGES:
+            heapq.heappush(self._heap, pack(due, account.number, first, MOST_MESSAGES))
+            first, left = first + MOST_MESSAGES, left - MOST_MESSAGES
+        heapq.heappush(self._heap, pack(due, account.number, first, left))
         self._in_heap += messages
 
     def _have_heap(self) -> None:
@@ -312,7 +312,7 @@ class Ledger:
         """
         while self._old and most > 0:
             item = self._old.pop()
-            due, number, first, messages = _unpack(item)
+            due, number, first, messages = unpack(item)
             most -= messages
             self._in_heap -= messages
             account = self._accounts.get(number)
@@ -321,7 +321,7 @@ class Ledger:
             entries = account.progress.entries
             alive = [at for at in range(first, first + messages) if at in entries and entries[at].due == due]
             for begin, count in runs(alive):
-                heapq.heappush(self._heap, _pack(due, number, begin, count))
+                heapq.heappush(self._heap, pack(due, number, begin, count))
                 self._in_heap += count
         if not self._old:
             self._compact_beyond = 2 * self._in_heap + _FEW
@@ -443,7 +443,7 @@ class Ledger:
         stood = progress.cursor
         if isinstance(fact, Dealt):
             if fact.copy >= 0:
-                self._copied.note(account.number, fact, progress)
+                self._note_copy(account, fact)
             progress.deal(fact)
             if account.ready or account.aside or self._put_off:
                 self._not_ready(account, fact.first, fact.messages)
@@ -475,6 +475,12 @@ class Ledger:
             self.entries += len(progress.entries) - before
         if progress.cursor != stood:
             self._moved[progress.place] = None
+
+    def _note_copy(self, account: _Account, fact: Dealt) -> None:
+        number, offset = self._copied.note(account.number, fact, account.progress) or (-1, 0)
+        other = self._accounts.get(number)
+        if other is not None:
+            other.copies_known_from = max(other.copies_known_from, offset + 1)
 
     def _count(self, account: _Account, before: int, begin: int, end: int) -> None:
         """Entries have changed; those in `begin` to `end` are new, and were never given out."""
@@ -526,6 +532,7 @@ class Ledger:
         account = self._places.get(fact.place)
         if account is None:
             account = self._open(fact.place, fact.cursor, fact.resets)
+            account.copies_known_from = fact.cursor  # what became of those before was told before the journal's base
         if fact.more:
             account.pieces = [*(account.pieces or ()), fact]
             return
@@ -582,15 +589,3 @@ class Ledger:
             del self._groups[place.group]
         self._fresh.pop(place, None)
         self._moved[place] = None
-
-
-def _pack(due: int, number: int, first: int, messages: int) -> int:
-    return ((due << _PLACE_BITS | number) << _FIRST_BITS | first) << _MESSAGES_BITS | messages
-
-
-def _unpack(item: int) -> tuple[int, int, int, int]:
-    messages = item & _MOST_MESSAGES
-    item >>= _MESSAGES_BITS
-    first = item & _MOST_FIRST
-    item >>= _FIRST_BITS
-    return item >> _PLACE_BITS, item & _MOST_PLACE, first, messages

@@ -252,6 +252,12 @@ class RetryMoves:
         """
         known = self._journal.ledger.copied(handle.place, handle.offset)
         if known is None or known.resets != handle.resets:
+            if self._journal.ledger.forgot_copies(handle.place, handle.offset):
+                raise HandleExpired(
+                    "The receipt handle counts no more: the message was dealt with, or has moved to the group's retry "
+                    "topic, so long ago that it is not known which.",
+                    remedy="Receive what comes: if the message has moved, it is among that.",
+                )
             return None
         taken_back, unreadable = set[int](), 0
         for at in reversed(known.copies):
