@@ -1,8 +1,9 @@
 """Dispatch: every record that may be seen is given to all that is derived from the log: consume queues, index, others.
 
 RocketMQ: ``ReputMessageService``. Runs on the event loop, so no lock is needed: at once where the store is quiet, for
-all that came within 2 ms where it is busy, and before any read; within 20 ms where nobody was told of what came. The
-walk is the one that recovery uses. The limit is the end of the log, or with SYNC_FLUSH its durable end.
+all that came within 2 ms where it is busy, and before any read; within 20 ms where nobody waits for messages, or nobody
+was told of what came. The walk is the one that recovery uses. The limit is the end of the log, or with SYNC_FLUSH its
+durable end.
 """
 
 import asyncio
@@ -30,8 +31,9 @@ _RETRY_SECONDS = 1.0
 # A busy store gathers: turns begin at least so far apart (RocketMQ sleeps 1 ms between two). A turn costs some 20 µs
 # however little it dispatches, more than a single send does; each message in it adds 0.2 µs.
 _GATHER_SECONDS = 0.002
-# Records that nobody is told of may wait so long: a busy store writes one of its own in most turns of the loop.
-_UNTOLD_SECONDS = 0.02
+# As long as nobody waits for messages it gathers for so long: whoever reads has everything dispatched first. Records
+# that nobody is told of may wait as long: a busy store writes one of its own in most turns of the loop.
+_UNHURRIED_SECONDS = 0.02
 # A backlog of so many bytes in one turn makes the store load the compiled walker, in the background.
 _BUSY_BYTES = 256 << 10
 # So do so many records in small turns: in pure Python each costs some 20 µs.
@@ -51,8 +53,10 @@ class Dispatcher:
         self._loading: asyncio.Future[object] | None = None
         self._scheduled = False
         self._told = False  # somebody was told of a record that is not dispatched yet
-        self._late: Timer | None = None  # of the turn that is scheduled, where nobody was told of what it dispatches
-        self._due = 0.0  # loop time before which no turn begins
+        self._late: Timer | None = None  # of the turn that is scheduled, where it would be sooner if somebody waited
+        self._last = 0.0  # loop time when the last turn began that was scheduled
+        self._readers = parts.queues.readers
+        self._readers.first_came = self._hurry
         self._records = 0
         self._stopped = False
         self._scan = self._new_scan()
@@ -94,25 +98,41 @@ class Dispatcher:
         them, and may look for them at once; else there is time. `behind`: after what the end of this turn has to do
         besides.
         """
-        self._told = self._told or told
-        if self._scheduled and (self._late is None or not told):
+        told_before, self._told = self._told, self._told or told
+        if self._scheduled and (self._late is None or not told or told_before):
             return
         self._scheduled = True
-        if not told:
-            self._late = self._timers.call_later(_UNTOLD_SECONDS, self._turn)
-            return
+        if told:
+            self._schedule(behind)
+        else:
+            self._late = self._timers.call_later(_UNHURRIED_SECONDS, self._turn)
+
+    def _schedule(self, behind: bool) -> None:
+        """Have a turn for records that somebody was told of."""
         if self._late is not None:
             self._not_late()
-        now = self._timers.time()
-        if now >= self._due:
-            self._due = now + _GATHER_SECONDS
+        now, hurry = self._timers.time(), self._readers.count > 0
+        due = self._last + (_GATHER_SECONDS if hurry else _UNHURRIED_SECONDS)
+        if now >= due:
+            self._last = now
             if behind:
                 self._timers.call_soon(self._timers.call_soon, self._turn)
             else:
                 self._timers.call_soon(self._turn)
+        elif hurry:
+            self._last = due
+            self._timers.call_at(due, self._turn)
         else:
-            self._timers.call_at(self._due, self._turn)
-            self._due += _GATHER_SECONDS
+            self._late = self._timers.call_at(due, self._late_turn)
+
+    def _hurry(self) -> None:
+        """Somebody waits for messages from now on."""
+        if self._late is not None and self._told:
+            self._schedule(behind=False)
+
+    def _late_turn(self) -> None:
+        self._last = self._timers.time()
+        self._turn()
 
     def _not_late(self) -> None:
         late, self._late = self._late, None
