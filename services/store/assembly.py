@@ -195,8 +195,9 @@ def _duplicates(settings: StoreSettings, store: MessageStore, finder: Finder) ->
     log = store.commit_log
     newest = log.last_store_timestamp if log.last_store_timestamp or not log.max_offset else None
     window = DuplicateWindow(
-        of_all or of_repeatable, SystemClock(), finder.newest, most, of_all=bool(of_all), newest=newest
-    )
+        of_all or of_repeatable, SystemClock(), finder.newest, most,
+        of_all=bool(of_all), newest=newest, log_end=lambda: log.max_offset,
+    )  # fmt: skip
     store.replica.mastership.changed.listen(window.begin_anew)
     return window
 

@@ -24,11 +24,17 @@ MOST_REMEMBERED = 1_000_000
 MOST_REPEATABLE = 100_000
 """The same where the window is only for messages that are repeated at once when their time-out has passed."""
 
+_NO_END = 1 << 62
+"""More than any log holds."""
+
 _OWN_COPIES = GROUP_TOPICS
 """Topics that hold the same message several times, under the same key."""
 
-Lookup = Callable[[str, str, int], bytes | None]
-"""The newest record of a topic with a UNIQ_KEY that was stored at or after a time in ms, by the index."""
+Lookup = Callable[[str, str, int, int], bytes | None]
+"""The newest record of a topic with a UNIQ_KEY that was stored at or after a time in ms, by the index.
+
+What begins at or behind a log offset, the last argument, is remembered here, and need not be found.
+"""
 
 
 _KIND = "q"
@@ -62,11 +68,12 @@ class DuplicateWindow:
         *,
         of_all: bool = True,
         newest: int | None = None,
+        log_end: Callable[[], int] = lambda: _NO_END,
     ) -> None:
         """`window_ms`: how long after a message its copy is recognized. `of_all`: not of repeatable messages only.
 
         `newest`: the time in ms at which the last message was stored that is there already; unset where that is not
-        known.
+        known. `log_end`: where the log ends now.
         """
         self.of_all = of_all
         self.window_ms = window_ms
@@ -79,6 +86,8 @@ class DuplicateWindow:
         """Their keys, the oldest first."""
         self.remembered_since = clock.now_ms() if newest is None else newest
         """Of what was stored later nothing has to be looked up."""
+        self._log_end = log_end
+        self._remembered_from = log_end()
         self.recognized = 0
         """Copies that were not stored."""
 
@@ -87,6 +96,7 @@ class DuplicateWindow:
         self.stored.clear()
         self.order.clear()
         self.remembered_since = self._clock.now_ms()
+        self._remembered_from = self._log_end()
 
     def watches(self, topic: str, unique_key: str, reconsume_times: int, *, repeatable: bool = False) -> bool:
         """Whether a copy of such a message is one that nobody wants. One that is consumed again is wanted.
@@ -111,7 +121,7 @@ class DuplicateWindow:
         return FirstCopy(queue_id, Appended(begin, size, queue_offset, store_timestamp, begin + size))
 
     def _in_index(self, topic: str, unique_key: str, since: int) -> FirstCopy | None:
-        data = self._lookup(topic, unique_key, since)
+        data = self._lookup(topic, unique_key, since, self._remembered_from)
         if data is None:
             return None
         record = decode_record(data, verify=False)

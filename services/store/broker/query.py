@@ -54,12 +54,14 @@ class Finder:
             )
         return record
 
-    def by_key(self, topic: str, key: str, begin: int, end: int, most: int, *, unique: bool) -> list[bytes]:
+    def by_key(
+        self, topic: str, key: str, begin: int, end: int, most: int, *, unique: bool, before: int | None = None
+    ) -> list[bytes]:
         """Records of a topic with a key (if `unique`: with that UNIQ_KEY), stored in [begin, end] ms, newest first.
 
         What the index says is compared with the records themselves, topic, key and store time: equal hashes of other
         keys and repeated entries are left out (trap T9), and messages at the edges of whole seconds are not (trap T8).
-        `end` 0: no limit.
+        `end` 0: no limit. `before`: what begins at or behind that log offset need not be found.
 
         Raises:
             BadRequest: empty key, negative or reversed times, negative number.
@@ -75,7 +77,7 @@ class Finder:
         most = min(most, self._most_messages)
         found: list[bytes] = []
         seen: set[int] = set()
-        for offset in self._store.query_index(topic, key, begin, end):
+        for offset in self._store.query_index(topic, key, begin, end, before):
             if len(found) >= most or len(seen) >= _MOST_HITS:
                 break
             if offset in seen:
@@ -86,9 +88,12 @@ class Finder:
                 found.append(data)
         return found
 
-    def newest(self, topic: str, unique_key: str, since: int) -> bytes | None:
-        """The newest record of a topic with a UNIQ_KEY, stored at or after a time in ms, if there is one."""
-        return next(iter(self.by_key(topic, unique_key, since, 0, 1, unique=True)), None)
+    def newest(self, topic: str, unique_key: str, since: int, before: int | None = None) -> bytes | None:
+        """The newest record of a topic with a UNIQ_KEY, stored at or after a time in ms, if there is one.
+
+        `before`: see `by_key`.
+        """
+        return next(iter(self.by_key(topic, unique_key, since, 0, 1, unique=True, before=before)), None)
 
     def _verified(self, offset: int, topic: str, key: str, begin: int, end: int, *, unique: bool) -> bytes | None:
         """The record at an offset that the index gave, if it is what was asked for."""

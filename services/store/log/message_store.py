@@ -469,9 +469,13 @@ class MessageStore:
         """What copies the records that units of a queue name."""
         return NamedRecords(self._parts, queue, self.repairs.is_lost, self.commit_log.max_offset)
 
-    def query_index(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Physical offsets that may hold ``key``, newest first; the caller compares (see `Index.query`)."""
-        self._dispatcher.catch_up()
+    def query_index(self, topic: str, key: str, begin_ms: int, end_ms: int, before: int | None = None) -> Iterator[int]:
+        """Physical offsets that may hold ``key``, newest first; the caller compares (see `Index.query`).
+
+        ``before``: what begins at or behind that log offset need not be found.
+        """
+        if before is None or self._dispatcher.position < before:
+            self._dispatcher.catch_up()
         index = self._parts.index
         return iter(()) if index is None else index.query(topic, key, begin_ms, end_ms)
 

@@ -126,7 +126,8 @@ async def broker(
     finder = Finder(store, 64)
     acknowledgement = Acknowledgement(store, GroupTransfer(ReplicationRules(), store.timers))
     sender = Sender(store, topics, acknowledgement, send_rules, clock, UniqueIdGenerator(b"\x0a\0\0\1", 1, 1).next)
-    sender.duplicates = DuplicateWindow(window, clock, finder.newest) if window else None
+    if window:
+        sender.duplicates = DuplicateWindow(window, clock, finder.newest, log_end=lambda: store.commit_log.max_offset)
     catalog, polls = Catalog(store, topics, puller), LongPolls(store)
     traffic = StoreMetrics("cluster", "node")
     port = Broker(store, topics, sender, acknowledgement, puller, polls, finder, catalog, traffic)

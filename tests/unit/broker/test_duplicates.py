@@ -9,6 +9,7 @@ from tandemmq.store.broker.duplicates import DuplicateWindow, FirstCopy
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import NewBatch, NewMessage
 from tandemmq.store.format.batch import ClientMessage, encode_client_batch
+from tandemmq.store.format.message import Message
 from tandemmq.store.log.errors import RecordTooLarge
 from tandemmq.store.log.segments.commit_log import Appended
 from tests.unit.broker.broker_kit import HOST, Kit, SetClock, bodies, broker
@@ -149,6 +150,23 @@ def test_the_index_is_asked_only_while_the_window_reaches_back_to_what_was_there
             clock.now += later
             assert window.find("T", "k") is None
         assert len(asked) == times
+
+
+async def test_a_look_for_what_was_there_before_dispatches_nothing(tmp_path: Path) -> None:
+    """Each send would have its own turn of dispatch, for as long as the window reaches back to the start."""
+    async with broker(tmp_path, window=WINDOW) as kit:
+        first = (await kit.broker.send(message("k"))).place
+    async with broker(tmp_path, window=WINDOW) as kit:
+        window = kit.sender.duplicates
+        assert window is not None
+        kit.store.append(Message("T", 0, b"new", b"UNIQ_KEY\x01new\x02", born_host=HOST, store_host=HOST))
+        assert kit.store.dispatched_offset < kit.store.commit_log.max_offset
+        assert window.find("T", "unknown") is None
+        assert kit.store.dispatched_offset < kit.store.commit_log.max_offset
+        known = window.find("T", "k")
+        assert known is not None
+        assert known.place == first
+        assert kit.finder.newest("T", "new", 0) is not None, "who looks for all finds what was stored just now"
 
 
 async def test_a_send_that_failed_may_be_tried_again(tmp_path: Path) -> None:
