@@ -10,6 +10,8 @@ from google.protobuf.wrappers_pb2 import BytesValue
 
 from tandemmq.common.grpc_transport import Answering, answering, append_field
 from tests.integration.grpc_transport.hosting import hosted, sending, until, within
+from tests.integration.grpc_transport.wire import wired
+from tests.unit.grpc_transport.wire import message
 
 Handler = Callable[[Any, Any], Any]
 
@@ -159,3 +161,23 @@ async def test_grpcios_contexts_do_not_have_it() -> None:
         call = server.both(sending(b"x"))
         with pytest.raises(grpc.aio.AioRpcError):
             [answer async for answer in call]
+
+
+async def test_requests_are_heard_whole_and_in_order_however_they_are_cut() -> None:
+    heard: list[bytes] = []
+
+    def on_call(call: Answering[bytes, bytes]) -> Callable[[bytes], object]:
+        call.write_now(b"listens")
+        return heard.append
+
+    async with hosted("fast", both=talking(on_call)) as server, wired(server.target) as wire:
+        stream = wire.call("/tandemmq.test.Own/both", ended=False)
+        await wire.wait_for(lambda: wire.answers[stream].data)
+        whole, cut, joined = message(b"whole"), message(b"cut in two"), message(b"") + message(b"joined")
+        for body in (whole, cut[:9], cut[9:], whole, joined, cut[:3], cut[3:] + whole[:7], whole[7:], whole):
+            wire.send(stream, body, False)
+        wire.send(stream, message(b"last"), True)
+        assert (await within(wire.answer(stream))).status == "0"
+    assert heard == [
+        b"whole", b"cut in two", b"whole", b"", b"joined", b"cut in two", b"whole", b"whole", b"last",
+    ]  # fmt: skip

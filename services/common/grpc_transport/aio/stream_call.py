@@ -12,7 +12,7 @@ from tandemmq.common.grpc_transport.aio.call import Call
 from tandemmq.common.grpc_transport.aio.context import log
 from tandemmq.common.grpc_transport.aio.handlers import CallDetails
 from tandemmq.common.grpc_transport.aio.holding import NO_ROOM
-from tandemmq.common.grpc_transport.rpc.messages import PART_OVERHEAD
+from tandemmq.common.grpc_transport.rpc.messages import PART_OVERHEAD, PREFIX_SIZE
 from tandemmq.common.grpc_transport.rpc.status import CallFailure, Status
 
 
@@ -50,8 +50,11 @@ class StreamRequestCall(Call):
         self._begin()
 
     def data(self, buffer: bytes, start: int, stop: int, ended: bool) -> None:
-        """See Stream."""
+        """See Stream. A message of its own frame, as almost all come, goes to who listens without being held."""
         if self.over:
+            return
+        if self._on_message is not None and not ended and self._is_one_message(buffer, start, stop):
+            self._tell(buffer[start + PREFIX_SIZE : stop])
             return
         try:
             messages = self.collect(buffer, start, stop)
@@ -70,6 +73,15 @@ class StreamRequestCall(Call):
             self.ended()
         elif messages:
             self._wake()
+
+    def _is_one_message(self, buffer: bytes, start: int, stop: int) -> bool:
+        """Whether it is a whole message that is not compressed, and nothing waits before it."""
+        size = stop - start - PREFIX_SIZE
+        if size < 0 or buffer[start] or int.from_bytes(buffer[start + 1 : start + PREFIX_SIZE], "big") != size:
+            return False
+        if self._queue or size > self.connection.limits.max_receive_message_length:
+            return False
+        return self.reader is None or not self.reader.incomplete
 
     def ended(self) -> None:
         """See Stream."""
@@ -121,6 +133,18 @@ class StreamRequestCall(Call):
             except Exception as error:  # noqa: BLE001 - the handler that awaits it decides
                 heard_all.set_exception(error)
 
+    def _tell(self, message: bytes) -> None:
+        """Hand over one message that was not kept."""
+        heard_all = self._heard_all
+        assert self._on_message is not None
+        assert heard_all is not None
+        if heard_all.done():
+            return
+        try:
+            self._on_message(self._deserialized(message))
+        except Exception as error:  # noqa: BLE001 - the handler that awaits it decides
+            heard_all.set_exception(error)
+
     async def read(self) -> Any:
         """See CallContext."""
         while not self._queue:
@@ -143,6 +167,10 @@ class StreamRequestCall(Call):
         self.protocol.sent()
         if self.reader is not None:
             message = self.reader.plain(message)
+        return self._deserialized(message)
+
+    def _deserialized(self, message: bytes) -> Any:
+        """A request. Raises CallFailure."""
         deserialize = self.method.deserialize
         if deserialize is None:
             return message
