@@ -24,10 +24,12 @@ How it differs from grpc.aio: see docs/grpc-transport.md.
 
 from tandemmq.common.grpc_transport.aio.answering import (
     Answering,
+    answer_at_once,
     answering,
     append_field,
     connection_of,
     dialled,
+    encoded_field,
     room_for,
     write_all,
 )
@@ -53,12 +55,14 @@ __all__ = [
     "Load",
     "Server",
     "Told",
+    "answer_at_once",
     "answering",
     "append_field",
     "channel",
     "connection_of",
     "dialled",
     "duplex",
+    "encoded_field",
     "framed",
     "room_for",
     "server",

@@ -8,7 +8,7 @@ import grpc
 import pytest
 from google.protobuf.wrappers_pb2 import BytesValue
 
-from tandemmq.common.grpc_transport import Answering, answering, append_field
+from tandemmq.common.grpc_transport import Answering, answer_at_once, answering, append_field, encoded_field
 from tests.integration.grpc_transport.hosting import hosted, sending, until, within
 from tests.integration.grpc_transport.wire import wired
 from tests.unit.grpc_transport.wire import message
@@ -181,3 +181,115 @@ async def test_requests_are_heard_whole_and_in_order_however_they_are_cut() -> N
     assert heard == [
         b"whole", b"cut in two", b"whole", b"", b"joined", b"cut in two", b"whole", b"whole", b"last",
     ]  # fmt: skip
+
+
+def reading(at_once: Callable[[bytes], bytes | None], begun: asyncio.Event) -> Handler:
+    """A handler that marks the requests that it reads itself."""
+
+    async def handler(requests: Any, context: Any) -> Any:
+        answer_at_once(context, at_once)
+        begun.set()
+        async for request in requests:
+            yield b"read " + request
+
+    return handler
+
+
+async def rest(call: Any) -> list[bytes]:
+    """The answers that still come."""
+    answers: list[bytes] = []
+    while (answer := await call.read()) is not grpc.aio.EOF:
+        answers.append(answer)
+    return answers
+
+
+async def test_requests_are_answered_before_they_are_read_and_in_order() -> None:
+    """Where the function answers none, the handler reads it, as what comes while that one waits to be read."""
+    begun = asyncio.Event()
+    async with hosted("fast", both=reading(lambda one: None if one == b"read" else b"at once " + one, begun)) as server:
+        call = server.both()
+        await call.write(b"read")
+        assert await call.read() == b"read read"
+        for number in range(20):
+            await call.write(b"%d" % number)
+            assert await call.read() == b"at once %d" % number
+            await call.write(b"read")
+            assert await call.read() == b"read read"
+        for number in range(200):
+            await call.write(b"read" if number % 3 == 0 else b"%d" % number)
+        await call.done_writing()
+        answers = await rest(call)
+        assert [answer.rpartition(b" ")[2] for answer in answers] == [
+            b"read" if number % 3 == 0 else b"%d" % number for number in range(200)
+        ]
+
+
+async def test_requests_in_pieces_and_large_answers_are_answered_at_once_too() -> None:
+    """An answer for which the window is too small waits, and what comes then is read."""
+    begun, first = asyncio.Event(), asyncio.Event()
+
+    async def requests() -> Any:
+        yield b"first"
+        await first.wait()
+        for number in range(30):
+            yield bytes([number]) * 100_000
+
+    async with hosted("fast", both=reading(lambda one: one * 3, begun)) as server:
+        lengths: list[int] = []
+        last: list[int] = []
+        async for answer in server.both(requests()):
+            first.set()
+            lengths.append(len(answer))
+            last.append(answer[-1])
+        assert last[1:] == list(range(30))
+        assert set(lengths[1:]) <= {300_000, 100_005}
+        assert lengths[1] == 300_000, "nothing waits any more"
+
+
+async def test_what_a_function_raises_that_answers_at_once_ends_its_call_alone() -> None:
+    first = asyncio.Event()
+
+    def at_once(request: bytes) -> bytes | None:
+        if request == b"bad":
+            raise ValueError("secret")
+        return None
+
+    async def requests() -> Any:
+        yield b"first"
+        await first.wait()
+        yield b"bad"
+        await asyncio.Event().wait()
+
+    handler = reading(at_once, asyncio.Event())
+    async with hosted("fast", both=handler, unary=lambda request, _context: request) as server:
+        call = server.both(requests())
+        assert await anext(aiter(call)) == b"read first"
+        first.set()
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await anext(aiter(call))
+        assert failed.value.code() is grpc.StatusCode.UNKNOWN
+        assert "secret" not in (failed.value.details() or "")
+        assert await server.unary(b"still there") == b"still there"
+
+
+async def test_requests_that_are_messages_are_read() -> None:
+    begun = asyncio.Event()
+
+    async def handler(requests: Any, context: Any) -> Any:
+        answer_at_once(context, lambda _request: b"at once")
+        begun.set()
+        async for request in requests:
+            yield request.value
+
+    async with hosted("fast", both=handler, deserializer=BytesValue.FromString) as server:
+        call = server.both()
+        for value in (b"one", b"two"):
+            await call.write(BytesValue(value=value).SerializeToString())
+            assert await call.read() == value
+            await within(begun.wait())
+
+
+@pytest.mark.parametrize("size", [0, 127, 128, 20_000])
+def test_a_field_is_encoded_as_protobuf_does(size: int) -> None:
+    value = b"v" * size
+    assert BytesValue.FromString(encoded_field(BytesValue.VALUE_FIELD_NUMBER, value)).value == value

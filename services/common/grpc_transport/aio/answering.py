@@ -47,6 +47,20 @@ def answering(context: "grpc.aio.ServicerContext[Q, R]") -> Answering[Q, R]:
     return context
 
 
+def answer_at_once(context: "grpc.aio.ServicerContext[Any, Any]", at_once: Callable[[bytes], bytes | None]) -> None:
+    """Have a function asked first for the answer to a request, where a handler's requests come as bytes.
+
+    See StreamRequestCall. Elsewhere all requests are read.
+    """
+    if isinstance(context, StreamRequestCall) and context.method.deserialize is None:
+        context.answer_at_once(at_once)
+
+
+def encoded_field(number: int, value: bytes) -> bytes:
+    """A field of bytes as protobuf writes it."""
+    return _field_head(number, len(value)) + value
+
+
 def connection_of(context: "grpc.aio.ServicerContext[Any, Any]") -> Callable[[], bool]:
     """Tells, after the call too, whether its caller's connection is there. With contexts of grpcio it always is."""
     return context.protocol.connected if isinstance(context, CallContext) else lambda: True
@@ -65,7 +79,7 @@ def append_field(context: "grpc.aio.ServicerContext[Any, Any]", number: int, val
     """
     if not isinstance(context, CallContext):
         return False
-    context.appended = (*context.appended, _varint(number << 3 | _LENGTH_DELIMITED) + _varint(len(value)), value)
+    context.appended = (*context.appended, _field_head(number, len(value)), value)
     return True
 
 
@@ -79,6 +93,10 @@ async def write_all(context: "grpc.aio.ServicerContext[Any, Any]", answers: Sequ
         return
     for answer in answers:
         await context.write(answer)
+
+
+def _field_head(number: int, size: int) -> bytes:
+    return _varint(number << 3 | _LENGTH_DELIMITED) + _varint(size)
 
 
 def _varint(value: int) -> bytes:

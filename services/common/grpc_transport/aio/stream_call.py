@@ -12,7 +12,7 @@ from tandemmq.common.grpc_transport.aio.call import Call
 from tandemmq.common.grpc_transport.aio.context import log
 from tandemmq.common.grpc_transport.aio.handlers import CallDetails
 from tandemmq.common.grpc_transport.aio.holding import NO_ROOM
-from tandemmq.common.grpc_transport.rpc.messages import PART_OVERHEAD, PREFIX_SIZE
+from tandemmq.common.grpc_transport.rpc.messages import PART_OVERHEAD, PREFIX_SIZE, Compressed
 from tandemmq.common.grpc_transport.rpc.status import CallFailure, Status
 
 
@@ -44,6 +44,8 @@ class StreamRequestCall(Call):
     _on_message: "Callable[[Any], object] | None" = None
     """Whom messages are handed to instead of a reader."""
     _heard_all: "asyncio.Future[None] | None" = None
+    _at_once: "Callable[[bytes], bytes | None] | None" = None
+    """Who may answer a request before it is read."""
 
     def opened(self) -> None:
         """See Stream: the handler starts with the first header, not with the first message."""
@@ -62,6 +64,8 @@ class StreamRequestCall(Call):
             self.stop(failure)
             return
         for message in messages:
+            if self._at_once is not None and self._answered_at_once(self._at_once, message):
+                continue
             self.connection.hold(self, len(message) + PART_OVERHEAD)
             self._queue.append(message)
         if self._on_message is not None:
@@ -71,7 +75,7 @@ class StreamRequestCall(Call):
             self.stop(CallFailure(Status.RESOURCE_EXHAUSTED, NO_ROOM))
         if ended:
             self.ended()
-        elif messages:
+        elif self._queue:
             self._wake()
 
     def _is_one_message(self, buffer: bytes, start: int, stop: int) -> bool:
@@ -106,6 +110,33 @@ class StreamRequestCall(Call):
         if self._all_here and not self._heard_all.done():
             self._heard_all.set_result(None)
         return self._heard_all
+
+    def answer_at_once(self, at_once: Callable[[bytes], bytes | None]) -> None:
+        """Have a function asked for the answer to each request that comes while none waits to be read, as bytes.
+
+        None: it has done nothing of it, and the request is read as any other. It is not asked while an answer could not
+        leave. What it raises ends the call.
+        """
+        self._at_once = at_once
+
+    def _answered_at_once(self, at_once: Callable[[bytes], bytes | None], message: bytes) -> bool:
+        """Whether a request needs no reader any more."""
+        if self.over:
+            return True
+        connection = self.connection
+        if self._queue or type(message) is Compressed or connection.sender.pending_bytes or connection.sender.congested:
+            return False
+        if self.protocol.server.budget.tight or connection.reader.enough():
+            return False
+        try:
+            answer = at_once(message)
+            if answer is None:
+                return False
+            self.send(answer)
+        except Exception as error:  # noqa: BLE001 - the call ends with it, not the connection
+            self.fail(error)
+            self.cancel_task()
+        return True
 
     def write_now(self, answer: Any) -> bool:
         """Send one answer without waiting; False, and nothing is sent, while the caller or the network takes no more.

@@ -1,10 +1,15 @@
-"""SendStream: requests are appended as they arrive, while earlier ones wait for the disk; answers go out in order."""
+"""SendStream: requests are appended as they arrive, while earlier ones wait for the disk; answers go out in order.
+
+Where nothing waits, neither earlier requests nor this one, the core's answer leaves in the turn of the event loop that
+brought the request (`answer_at_once`), without a task.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import NamedTuple, Protocol
 
 from tandemmq.common.errors import TandemError
+from tandemmq.common.grpc_transport import encoded_field
 from tandemmq.store.broker.errors import StoreStopping
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.broker.send import SentAll
@@ -31,6 +36,11 @@ class StoredBatch(NamedTuple):
 
 class Appender(Protocol):
     """What a stream needs of the servicer."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether sends wait for the disk or for replicas, if they do not say otherwise."""
+        ...
 
     def store_at_once(self, request: bytes, peer: Host) -> StoredBatch | None:
         """Append all of a request by the core, if it takes it."""
@@ -63,6 +73,10 @@ _Event = _Appended | _Failed | None
 class SendStream:
     """One call. A task reads and appends; the generator waits for the disk and answers."""
 
+    _unanswered = 0
+    """Requests that were read and are not answered: no later one may be before them."""
+    _sequence = 0
+
     def __init__(self, appender: Appender, window: int, append: answers.Append) -> None:
         """`window`: requests that may be unanswered before reading stops. `append` is that of its call."""
         self._append_field = append
@@ -79,17 +93,30 @@ class SendStream:
         if self._reader is not None and not self._appending:  # else it ends when it has appended
             self._reader.cancel()
 
+    def answer_at_once(self, request: bytes, peer: Host) -> bytes | None:
+        """The answer to a request that need not be read; None: it is to be, and nothing is stored."""
+        if self._unanswered or self._stopping or self._appender.waits:
+            return None
+        stored = self._appender.store_at_once(request, peer)
+        if stored is None:
+            return None
+        receipts = encoded_field(store_pb2.SendStreamResponse.RECEIPTS_FIELD_NUMBER, stored.answer)
+        answer = store_pb2.SendStreamResponse(sequence=self._sequence).SerializeToString() + receipts
+        self._sequence += 1
+        return answer
+
     async def run(
         self, requests: AsyncIterator[Request], peer: Host
     ) -> AsyncGenerator[store_pb2.SendStreamResponse, None]:
         """The answers, one for each request."""
         self._reader = asyncio.create_task(self._read(requests, peer), name="send stream")
-        sequence = 0
         try:
             while (event := await self._events.get()) is not None:
                 self._room.release()
-                yield await self._answer(sequence, event)
-                sequence += 1
+                answer = await self._answer(self._sequence, event)
+                self._sequence += 1
+                yield answer
+                self._unanswered -= 1
         finally:
             self._reader.cancel()
 
@@ -108,6 +135,7 @@ class SendStream:
 
     async def _take(self, request: Request, peer: Host) -> None:
         """Append a request when there is room for its answer: from then on nothing keeps it from being answered."""
+        self._unanswered += 1
         await self._room.acquire()
         self._appending = True
         try:

@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from tandemmq.common.errors import TandemError
-from tandemmq.common.grpc_transport import append_field
+from tandemmq.common.grpc_transport import answer_at_once, append_field
 from tandemmq.common.slices import Slices, each
 from tandemmq.store.broker.broker import Broker
 from tandemmq.store.broker.errors import StoreStarting
@@ -107,15 +107,22 @@ class StoreServicer(store_pb2_grpc.StoreServicer):
     ) -> AsyncIterator[store_pb2.SendStreamResponse]:
         """See `SendStream`."""
         stream = SendStream(self, self.limits.stream_window, partial(append_field, context))
+        peer = peer_host(context.peer())
+        answer_at_once(context, partial(stream.answer_at_once, peer=peer))
         self._send_streams.add(stream)
         try:
-            async with aclosing(stream.run(request_iterator, peer_host(context.peer()))) as stream_answers:
+            async with aclosing(stream.run(request_iterator, peer)) as stream_answers:
                 async for answer in stream_answers:
                     yield answer
         except DecodeError:
             await context.abort(grpc.StatusCode.INTERNAL, "Exception deserializing request!")
         finally:
             self._send_streams.discard(stream)
+
+    @property
+    def waits(self) -> bool:
+        """Whether sends wait for the disk or for replicas."""
+        return self.broker.acknowledgement.waits
 
     def store_at_once(self, request: bytes, peer: Host) -> StoredBatch | None:
         """Append all of a request by the core; None where it does not take it, and nothing is stored."""
