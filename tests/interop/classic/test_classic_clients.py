@@ -123,6 +123,22 @@ def test_a_feature(store: StoreProcess, version: str, feature: str) -> None:
     run(store, version, feature)
 
 
+def taken(store: StoreProcess) -> float:
+    """SEND_MESSAGE_V2 requests that the compiled core took."""
+    lines = [line for line in store.scrape() if line.startswith('tandem_compiled_calls_total{call="SEND_MESSAGE_V2"')]
+    if not lines:
+        pytest.skip("the compiled core is not in use")
+    return float(lines[0].split()[-1])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_core_takes_what_a_client_sends(store: StoreProcess, version: str) -> None:
+    """Twenty messages to four queues: the first of each queue is Python's, which finds the queue's next offset."""
+    before = taken(store)
+    run(store, version, "concurrent")
+    assert taken(store) - before == 16
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_reset_by_mqadmin_while_it_consumes(store: StoreProcess, version: str, tmp_path: Path) -> None:
     topic = f"topic-{uuid.uuid4().hex[:8]}"

@@ -90,6 +90,24 @@ def test_a_feature(store: StoreProcess, language: str, feature: str) -> None:
     run(language, store.address, feature, f"{feature}-{language}" if feature in MADE_GROUPS else "")
 
 
+def taken(store: StoreProcess) -> float:
+    """SendMessage calls that the compiled core took."""
+    lines = [line for line in store.scrape() if line.startswith('tandem_compiled_calls_total{call="SendMessage"')]
+    if not lines:
+        pytest.skip("the compiled core is not in use")
+    return float(lines[0].split()[-1])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_core_takes_all_that_a_client_sends(store: StoreProcess, language: str) -> None:
+    """To a topic whose queues have had a message each: the client's first run sends five, to four queues."""
+    topic = f"taken-{uuid.uuid4().hex[:8]}"
+    run(language, store.address, "simple_consumer", group=topic, topic=topic)
+    before = taken(store)
+    run(language, store.address, "simple_consumer", group=topic, topic=topic)
+    assert taken(store) - before == 5
+
+
 def test_the_highest_priority_comes_first(store: StoreProcess) -> None:
     """Java's is the client that can say one."""
     topic = f"urgent-{uuid.uuid4().hex[:8]}"
