@@ -26,7 +26,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { IN_SIZE = 1 << 20, PREFIX = 5, DEPTH = 4, MOST_EMPTY = 50 };
+enum { IN_SIZE = 1 << 20, OUT_HIGH = 64 << 10, PREFIX = 5, DEPTH = 4, MOST_EMPTY = 50 };
 
 struct bytes {
     uint8_t *data;
@@ -38,8 +38,8 @@ struct consumer {
     int fd;
     bool waits_for_write, acknowledging;
     nghttp2_session *session;
-    const uint8_t *unsent;      /* of what nghttp2 gave last */
-    size_t unsent_length;
+    struct bytes out;           /* frames on their way */
+    size_t out_from;
     struct bytes request, answer;
     size_t offset;              /* how far the request has been written */
     uint64_t began;             /* the receive */
@@ -264,25 +264,31 @@ static void want_write(struct consumer *c, int poll, bool wanted)
     c->waits_for_write = wanted;
 }
 
-/* Writes what nghttp2 has ready. Returns false when the connection is gone. */
+/* Writes what nghttp2 has ready: the frames of a request together, as gRPC's own clients write them, and as
+ * nats_receive_load writes its commands. Returns false when the connection is gone. */
 static bool flush(struct consumer *c, int poll)
 {
     for (;;) {
-        if (!c->unsent_length) {
-            ssize_t n = nghttp2_session_mem_send(c->session, &c->unsent);
-            if (n <= 0) {
-                want_write(c, poll, false);
-                return n == 0;
-            }
-            c->unsent_length = (size_t)n;
+        while (c->out.length - c->out_from < OUT_HIGH) {
+            const uint8_t *data;
+            ssize_t n = nghttp2_session_mem_send(c->session, &data);
+            if (n < 0)
+                return false;
+            if (!n)
+                break;
+            add(&c->out, data, (size_t)n);
         }
-        ssize_t n = send(c->fd, c->unsent, c->unsent_length, MSG_NOSIGNAL);
+        if (c->out_from == c->out.length) {
+            c->out_from = c->out.length = 0;
+            want_write(c, poll, false);
+            return true;
+        }
+        ssize_t n = send(c->fd, c->out.data + c->out_from, c->out.length - c->out_from, MSG_NOSIGNAL);
         if (n < 0) {
             want_write(c, poll, true);
             return errno == EAGAIN;
         }
-        c->unsent += n;
-        c->unsent_length -= (size_t)n;
+        c->out_from += (size_t)n;
     }
 }
 
