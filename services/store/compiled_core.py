@@ -43,6 +43,7 @@ _MODULES = (
     "common.grpc_transport.compiled.gathered_request",
     "common.grpc_transport.compiled.head_scan",
     "common.grpc_transport.compiled.lane_heads",
+    "common.grpc_transport.compiled.lane_slots",
     "common.grpc_transport.compiled.lane_call",
     "common.grpc_transport.compiled.lane",
     "common.grpc_transport.compiled.reactor",

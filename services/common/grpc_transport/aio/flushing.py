@@ -18,6 +18,9 @@ _WRITE_LIMIT = 8 << 20
 class Flushing(asyncio.Protocol):
     """The writing half of a protocol."""
 
+    __slots__ = ("__dict__", "__weakref__", "_paused", "_transport", "written")
+    # In slots is what the compiled core reads and writes where it lies.
+
     loop: asyncio.AbstractEventLoop
     connection: "Endpoint"
 

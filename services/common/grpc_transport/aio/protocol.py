@@ -40,6 +40,8 @@ _NO_ROOM = Refusal(Status.RESOURCE_EXHAUSTED, NO_ROOM)
 class Protocol(ServerHolding):
     """asyncio's side of a connection, and its Sink."""
 
+    __slots__ = ("writers",)  # see Flushing
+
     connection: Connection
 
     def __init__(self, server: "Server") -> None:

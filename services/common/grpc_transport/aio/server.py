@@ -37,6 +37,8 @@ _NO_STAND_INS = (
 class Server(grpc.aio.Server):
     """A gRPC server on the running event loop. Make it with `server`."""
 
+    __slots__ = ("active",)  # the compiled core counts where it lies
+
     def __init__(
         self,
         interceptors: Sequence[grpc.aio.ServerInterceptor],

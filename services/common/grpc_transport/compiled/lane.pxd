@@ -12,7 +12,7 @@ cdef long long _MAX_WINDOW
 cdef int _WINDOW_UPDATE, _UPDATE_SIZE
 cdef Py_ssize_t _NEXT_TO_NOTHING
 cdef int64_t _CONNECTION_COST, _STREAM_COST
-cdef int _DATA, _HEADERS, _END_STREAM, _END_HEADERS, _FRAME, _PREFIX, _AT_A_TIME, _LARGEST_BLOCK, _MOST_BEGUN
+cdef int _ALL_LEFT, _DATA, _HEADERS, _END_STREAM, _END_HEADERS, _FRAME, _PREFIX, _AT_A_TIME, _LARGEST_BLOCK, _MOST_BEGUN
 
 cdef class Lane(KeptCalls):
     cdef object _loop, _reader, _floods, _held, _account
@@ -50,5 +50,8 @@ cdef class Lane(KeptCalls):
     cdef Py_ssize_t _take(self, bytes data, Py_ssize_t position) except -1
     cdef int _hold(self, LaneCall call, BegunCall* begun, int64_t of_stream, Py_ssize_t body_size) except -1
     cdef int _settle(self) except -1
+    cdef int _settle_with(self, int64_t unsent) except -1
+    cdef int _has_failed(self) except -1
+    cdef int _send_now(self, bytes out) except -1
     cdef int _nothing_else(self) except -1
     cdef int _answer(self, bytes answer, int prefix, unsigned int stream, int64_t of_stream, int alone) except -1

@@ -23,6 +23,15 @@ from cython.cimports.tandemmq.common.grpc_transport.compiled.frame_bytes import 
 from cython.cimports.tandemmq.common.grpc_transport.compiled.gathered_request import GatheredRequest
 from cython.cimports.tandemmq.common.grpc_transport.compiled.lane_call import KeptCalls, LaneCall
 from cython.cimports.tandemmq.common.grpc_transport.compiled.lane_heads import LaneHeads
+from cython.cimports.tandemmq.common.grpc_transport.compiled.lane_slots import LaneSlots
+from cython.cimports.tandemmq.common.grpc_transport.compiled.slots import (
+    add_to_slot,
+    number_in,
+    tandem_fill_slot_long,
+    tandem_put_in_slot,
+    tandem_slot,
+    tandem_slot_is_true,
+)
 
 from tandemmq.common.grpc_transport.http2 import frames
 from tandemmq.common.grpc_transport.http2.budget import CONNECTION_COST, NEXT_TO_NOTHING, STREAM_COST
@@ -46,6 +55,7 @@ _NEXT_TO_NOTHING: cython.Py_ssize_t = NEXT_TO_NOTHING
 _MOST_BEGUN: cython.int = MOST_BEGUN
 _CONNECTION_COST: int64_t = CONNECTION_COST
 _STREAM_COST: int64_t = STREAM_COST
+_ALL_LEFT: cython.int = 2
 
 
 @cython.cclass
@@ -72,7 +82,7 @@ class Lane(KeptCalls):
         self._protocol, self._loop, self._parked = protocol, protocol.loop, protocol.parked
         self._server, self._budget = protocol.server, protocol.server.budget
         self._connection, self._streams = connection, connection.streams
-        self._reader, self._sender = connection.reader, connection.sender
+        self._reader, self._sender, self._at = connection.reader, connection.sender, LaneSlots(protocol)
         self._begun, self._held, self._flush_at = begun, held, flush_at
         self._heads, self._deadlines = LaneHeads(scan, view), CallDeadlines(self._loop, self._streams)
         self._leave, self._conclude, self._resume, self._go_on, self._finish = pythons
@@ -111,12 +121,12 @@ class Lane(KeptCalls):
     @cython.exceptval(-1, check=False)
     def _receive(self, data: bytes) -> cython.int:
         """Bytes have come. An answer that is the only one is left in `_out`, to be written."""
-        if not self._between_frames or self._parked or self._connection.failed is not None:
+        if not self._between_frames or self._parked or self._has_failed():
             self._protocol.read(data)
             self._between_frames = self._reader.between_frames
             return 0
         position: cython.Py_ssize_t = self._read(data)
-        if self._reader.behind:
+        if tandem_slot_is_true(self._reader, self._at.behind):
             self._reader.keep(data, position)
             self._between_frames = False
             self._left = True
@@ -138,7 +148,8 @@ class Lane(KeptCalls):
         """What `Endpoint.receive` does, as far as the lane goes: the place after it."""
         connection: object = self._connection
         position: cython.Py_ssize_t = PyBytes_GET_SIZE(data)
-        connection.heard = connection.receiving = True
+        tandem_put_in_slot(connection, self._at.heard, True)
+        tandem_put_in_slot(connection, self._at.receiving, True)
         self._reading = True
         self._sliced = self._left = False
         try:
@@ -150,18 +161,19 @@ class Lane(KeptCalls):
             self._queue()
             raise
         finally:
-            connection.receiving = self._reading = False
+            self._reading = False
+            tandem_put_in_slot(connection, self._at.receiving, False)
         return position
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _have_read(self) -> cython.int:
         """What `Protocol.have_read` does after a read of which all was the lane's."""
-        if self._out is None and self._sender.output:
+        if self._out is None and tandem_slot_is_true(self._sender, self._at.output):
             self._protocol.flush()
             if self._sender.congested:
                 self._protocol.pause_reading()
-        if self._streams or self._account.used > _NEXT_TO_NOTHING:
+        if self._streams or number_in(self._account, self._at.account_used) > _NEXT_TO_NOTHING:
             self._settle()
         return 1
 
@@ -169,15 +181,40 @@ class Lane(KeptCalls):
     @cython.exceptval(-1, check=False)
     def _settle(self) -> cython.int:
         """What `ServerHolding.settle` does between two frames."""
-        connection: object = self._connection
-        transport: object = self._protocol._transport
-        held: object = _CONNECTION_COST + self._sender.pending_bytes + connection.held + connection.buffered
-        held += connection.heads_size + _STREAM_COST * len(self._streams)
+        transport: object = cython.cast(object, tandem_slot(self._protocol, self._at.transport))
+        unsent: int64_t = 0
         if transport is not None:
-            held += transport.get_write_buffer_size()
-        if held != self._account.used:
-            self._account.settle(held)
+            unsent = transport.get_write_buffer_size()
+        return self._settle_with(unsent)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _settle_with(self, unsent: int64_t) -> cython.int:
+        """The same where it is known how much waits for the socket, and what `Account.settle` does."""
+        connection: object = self._connection
+        at: LaneSlots = self._at
+        held: int64_t = _CONNECTION_COST + unsent + number_in(self._sender, at.pending_bytes)
+        held += number_in(connection, at.held) + number_in(connection, at.buffered)
+        held += number_in(connection, at.heads_size) + _STREAM_COST * len(self._streams)
+        before: int64_t = number_in(self._account, at.account_used)
+        if held == before or tandem_slot_is_true(self._account, at.account_closed):
+            return 1
+        if (held > _NEXT_TO_NOTHING) != (before > _NEXT_TO_NOTHING):
+            add_to_slot(self._budget, at.accounts, 1 if held > before else -1)
+        tandem_fill_slot_long(self._account, at.account_used, held)
+        add_to_slot(cython.cast(object, tandem_slot(self._account, at.account_owner)), at.owner_used, held - before)
+        used: int64_t = number_in(self._budget, at.used) + held - before
+        tandem_fill_slot_long(self._budget, at.used, used)
+        tandem_put_in_slot(self._budget, at.tight, 2 * used > number_in(self._budget, at.total))
+        if held < before and tandem_slot_is_true(self._budget, at.waiting):
+            self._budget.tell()
         return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _has_failed(self) -> cython.int:
+        """Whether the connection is over."""
+        return cython.cast(object, tandem_slot(self._connection, self._at.failed)) is not None
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -282,7 +319,7 @@ class Lane(KeptCalls):
             if self._enough():
                 self._reader.behind = True
         if position > first:
-            self._reader._progressed = True
+            tandem_put_in_slot(self._reader, self._at.progressed, True)
         return position
 
     @cython.cfunc
@@ -306,7 +343,7 @@ class Lane(KeptCalls):
         if begun.first < begun.end:
             last = begun.calls[begun.end - 1].stream
         else:
-            last = self._connection.last_stream_id
+            last = number_in(self._connection, self._at.last_stream_id)
             begun.first = begun.end = 0
         if at[4] != _END_HEADERS or size > _LARGEST_BLOCK or begun.end == _MOST_BEGUN:
             return 0
@@ -362,10 +399,13 @@ class Lane(KeptCalls):
     def _open(self, size: cython.Py_ssize_t) -> cython.int:
         """Whether the connection takes the call whose `size` bytes of DATA are here, and nothing is near a limit."""
         connection: object = self._connection
-        if size - _PREFIX > self._largest_request or not connection.acknowledged or connection.draining:
+        at: LaneSlots = self._at
+        if size - _PREFIX > self._largest_request or not tandem_slot_is_true(connection, at.acknowledged):
             return 0
-        received: int64_t = connection._received
-        granted: int64_t = connection._granted
+        if tandem_slot_is_true(connection, at.draining):
+            return 0
+        received: int64_t = number_in(connection, at.received)
+        granted: int64_t = number_in(connection, at.granted)
         if granted - received - size < self._low_window or size > self._stream_window:
             return 0
         streams: cython.Py_ssize_t = len(self._streams) + self._begun.end - self._begun.first
@@ -486,8 +526,8 @@ class Lane(KeptCalls):
         self._begun.first += 1
         self._begun.taken += 1
         self.taken += 1
-        connection.last_stream_id = begun.stream
-        connection._received += body_size
+        tandem_fill_slot_long(connection, self._at.last_stream_id, begun.stream)
+        add_to_slot(connection, self._at.received, body_size)
         failure: object = None
         answer: object = None
         try:
@@ -496,8 +536,7 @@ class Lane(KeptCalls):
             failure = error
         finally:
             call._block = cython.NULL  # its frames go with this read, whatever was raised
-        of_stream: int64_t = self._sender.initial_window
-        of_stream += begun.increment
+        of_stream: int64_t = number_in(self._sender, self._at.initial_window) + begun.increment
         call._prefix = 0 if method.response_streaming else _PREFIX
         if type(answer) is bytes and self._answer(answer, call._prefix, begun.stream, of_stream, self._reading):
             return 1
@@ -522,8 +561,8 @@ class Lane(KeptCalls):
         call.received = body_size
         call.send_window = of_stream
         call.remote_ended = True
-        self._server.active += 1
-        self._connection.buffered += call._counted
+        add_to_slot(self._server, self._at.active, 1)
+        add_to_slot(self._connection, self._at.buffered, call._counted)
         self._streams[call.stream_id] = call
         if timeout is not None:
             call._deadline = self._loop.time() + timeout
@@ -546,22 +585,35 @@ class Lane(KeptCalls):
             self._protocol.answered()
             return 1
         self._out = None
-        if self._watched is None or not self._reactor.send_now(self._watched, out):
+        left: cython.int = 0 if self._watched is None else self._send_now(out)
+        if not left:
             self._write(out)
-        if self._account.used > _NEXT_TO_NOTHING:
-            self._settle()
+        if number_in(self._account, self._at.account_used) > _NEXT_TO_NOTHING:
+            if left == _ALL_LEFT:
+                self._settle_with(0)
+            else:
+                self._settle()
         return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _send_now(self, out: bytes) -> cython.int:
+        """Have the reactor send an answer; see `Reactor.send_now`."""
+        return self._reactor.send_now(self._watched, out)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _nothing_else(self) -> cython.int:
         """Whether the answer of a held call is all that there is to do: `Protocol.answered` would write it alone."""
         connection: object = self._connection
-        if connection.receiving or self._out is not None or len(self._streams) != 1 or not self._between_frames:
+        at: LaneSlots = self._at
+        if self._out is not None or len(self._streams) != 1 or not self._between_frames or self._parked:
             return 0
-        if self._parked or self._protocol.writers or self._sender.ready or self._reader.behind:
+        if tandem_slot_is_true(connection, at.receiving) or tandem_slot_is_true(self._protocol, at.writers):
             return 0
-        return connection.failed is None and not connection.draining
+        if tandem_slot_is_true(self._sender, at.ready) or tandem_slot_is_true(self._reader, at.behind):
+            return 0
+        return not self._has_failed() and not tandem_slot_is_true(connection, at.draining)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -574,12 +626,15 @@ class Lane(KeptCalls):
         would write it alone.
         """
         sender: object = self._sender
+        at: LaneSlots = self._at
         length: cython.Py_ssize_t = PyBytes_GET_SIZE(answer)
         size: cython.Py_ssize_t = length + prefix
-        window: int64_t = sender.window
+        window: int64_t = number_in(sender, at.window)
         if size > self._join or size > window or size > of_stream or length > self._largest_answer:
             return 0
-        if sender.congested or sender.pending_bytes or sender.block_prefix:
+        if tandem_slot_is_true(sender, at.congested) or number_in(sender, at.pending_bytes):
+            return 0
+        if tandem_slot_is_true(sender, at.block_prefix):
             return 0
         head_size: cython.Py_ssize_t = PyBytes_GET_SIZE(self._head)
         trailers_size: cython.Py_ssize_t = PyBytes_GET_SIZE(self._trailers)
@@ -595,15 +650,14 @@ class Lane(KeptCalls):
         memcpy(to, PyBytes_AS_STRING(answer), length)
         to = put_frame(to + length, trailers_size, _HEADERS, _END_HEADERS | _END_STREAM, stream)
         memcpy(to, PyBytes_AS_STRING(self._trailers), trailers_size)
-        sender.window = window - size
-        sender.data_frames += 1
-        output: list = sender.output
+        tandem_fill_slot_long(sender, at.window, window - size)
+        add_to_slot(sender, at.data_frames, 1)
+        output: list = cython.cast(object, tandem_slot(sender, at.output))
         if alone and not output:
             self._out = out
             return 1
-        queued: int64_t = sender.size
-        queued += whole
-        sender.size = queued
+        queued: int64_t = number_in(sender, at.size) + whole
+        tandem_fill_slot_long(sender, at.size, queued)
         output.append(out)
         if queued > self._flush_at:
             self._protocol.flush()

@@ -2,6 +2,7 @@ from libc.stdint cimport int64_t
 
 from tandemmq.common.grpc_transport.compiled.gathered_request cimport GatheredRequest
 from tandemmq.common.grpc_transport.compiled.lane_heads cimport LaneHeads
+from tandemmq.common.grpc_transport.compiled.lane_slots cimport LaneSlots
 
 # Constants: what is declared in the module alone would be looked up in its dictionary each time.
 cdef Py_ssize_t _PART_OVERHEAD
@@ -12,6 +13,7 @@ cdef class KeptCalls:
     cdef object _protocol, _server, _connection, _sender, _budget
     cdef object _resume, _go_on
     cdef LaneHeads _heads
+    cdef LaneSlots _at
     cdef str _peer
     cdef Py_ssize_t _largest_request, _most_buffered
     cdef int _ended(self, LaneCall call) except -1
@@ -34,3 +36,6 @@ cdef class LaneCall:
     cdef int _prefix
     cdef public bint remote_ended, closed
     cdef public object pending
+    cpdef answer_later(self, object answer)
+    cdef int is_gone(self) except -1
+    cdef int may_have(self) except -1

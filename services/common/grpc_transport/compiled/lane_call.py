@@ -8,6 +8,12 @@ import cython
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING
 from cython.cimports.libc.stdint import int64_t
 from cython.cimports.tandemmq.common.grpc_transport.compiled.gathered_request import GatheredRequest
+from cython.cimports.tandemmq.common.grpc_transport.compiled.lane_slots import LaneSlots
+from cython.cimports.tandemmq.common.grpc_transport.compiled.slots import (
+    add_to_slot,
+    number_in,
+    tandem_slot_is_true,
+)
 
 from tandemmq.common.grpc_transport.rpc import messages
 
@@ -22,8 +28,8 @@ class KeptCalls:
     @cython.exceptval(-1, check=False)
     def _ended(self, call: LaneCall) -> cython.int:
         """A call is gathered or held no more."""
-        self._server.active -= 1
-        self._connection.buffered -= call._counted
+        add_to_slot(self._server, self._at.active, -1)
+        add_to_slot(self._connection, self._at.buffered, -call._counted)
         return 1
 
     @cython.cfunc
@@ -43,11 +49,13 @@ class KeptCalls:
     def _unhindered(self) -> cython.int:
         """Whether an answer could leave now, and memory is not short."""
         sender: object = self._sender
-        buffered: int64_t = self._connection.buffered
-        window: int64_t = sender.window
-        if buffered > self._most_buffered or window <= 0 or sender.congested or sender.pending_bytes:
+        at: LaneSlots = self._at
+        buffered: int64_t = number_in(self._connection, at.buffered)
+        if buffered > self._most_buffered or number_in(sender, at.window) <= 0:
             return 0
-        return not self._budget.tight
+        if tandem_slot_is_true(sender, at.congested) or number_in(sender, at.pending_bytes):
+            return 0
+        return not tandem_slot_is_true(self._budget, at.tight)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -58,7 +66,7 @@ class KeptCalls:
         gathered: GatheredRequest = call._gathered
         if gathered is None or not gathered.fits(at, size, ended, self._largest_request):
             return 0
-        buffered: int64_t = self._connection.buffered
+        buffered: int64_t = number_in(self._connection, self._at.buffered)
         return (ended or buffered + size + _PART_OVERHEAD <= self._most_buffered) and self._unhindered()
 
     @cython.cfunc
@@ -73,7 +81,7 @@ class KeptCalls:
             return self._serve_gathered(call, gathered.message(at, size))
         cost = gathered.add(at, size)
         call._counted += cost
-        self._connection.buffered += cost
+        add_to_slot(self._connection, self._at.buffered, cost)
         return 1
 
 
@@ -98,7 +106,8 @@ class LaneCall:
             self._head = self._lane._heads.kept(self._block, self._block_size)
         return self._lane._heads.metadata(self._head)
 
-    def answer_later(self, answer: bytes) -> None:
+    @cython.ccall
+    def answer_later(self, answer: object) -> object:
         """Answer a call that was held."""
         if self._call is not None:
             self._call.answer_later(answer)
@@ -118,14 +127,31 @@ class LaneCall:
     @property
     def gone(self) -> bool:
         """Whether nobody waits for the answer."""
+        return bool(self.is_gone())
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def is_gone(self) -> cython.int:
+        """See `gone`."""
         return self.closed if self._call is None else self._call.gone
 
     @property
     def has_room(self) -> bool:
         """See DirectCall: it is served while nothing is short, and none waits before it, and held longer than that."""
+        return bool(self.may_have())
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def may_have(self) -> cython.int:
+        """See `has_room`."""
         if self._call is not None:
             return self._call.has_room
-        return not self.stream_id or not (self._lane._sender.pending_bytes or self._lane._budget.tight)
+        if not self.stream_id:
+            return True
+        at: LaneSlots = self._lane._at
+        if number_in(self._lane._sender, at.pending_bytes):
+            return False
+        return not tandem_slot_is_true(self._lane._budget, at.tight)
 
     def become(self, call: object) -> None:
         """It is one of Python's from here on."""

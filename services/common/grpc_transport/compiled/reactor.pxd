@@ -46,6 +46,8 @@ cdef class Reactor:
     cdef int _serve_named(self, double until) except -1
     cdef WatchedSocket _named(self, int i)
     cdef int _serve(self, WatchedSocket watched) except -1
+    cpdef int send_now(self, WatchedSocket watched, bytes out) except -1
+    cdef int _stopped_reading(self, Lane lane) except -1
     cdef int _read(self, WatchedSocket watched) except -1
     cdef int _answer(self, WatchedSocket watched) except -1
     cdef int _forget(self, WatchedSocket watched) except -1

@@ -15,6 +15,7 @@ from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.posix.unistd import close
 from cython.cimports.tandemmq.common.grpc_transport.compiled.lane import Lane
 from cython.cimports.tandemmq.common.grpc_transport.compiled.seconds import seconds_now
+from cython.cimports.tandemmq.common.grpc_transport.compiled.slots import add_to_slot, tandem_slot_is_true
 
 _MOST_EVENTS: cython.int = 128
 _READ_SIZE: cython.Py_ssize_t = 256 << 10
@@ -84,22 +85,25 @@ class Reactor:
         self._asking.discard(id(lane))
         return True
 
-    def send_now(self, watched: WatchedSocket, out: bytes) -> bool:
-        """Send an answer that was held, where nothing is before it; False, and nothing is sent, where not all leaves.
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def send_now(self, watched: WatchedSocket, out: bytes) -> cython.int:
+        """Send an answer that was held: 2. 0, and nothing is sent, where something is before it or the socket is full.
 
-        What is sent in part goes on by the transport.
+        1: a part of it is sent, and goes on by the transport.
         """
         size: cython.Py_ssize_t = PyBytes_GET_SIZE(out)
         if watched._file < 0 or watched._out is not None or watched._transport.get_write_buffer_size():
-            return False
+            return 0
         sent: cython.Py_ssize_t = send(watched._file, PyBytes_AS_STRING(out), size, MSG_NOSIGNAL | MSG_DONTWAIT)
         if sent <= 0:
-            return False
+            return 0
         lane: Lane = watched._lane
-        lane._protocol.written += sent
-        if sent < size:
-            lane._write(out[sent:])
-        return True
+        add_to_slot(lane._protocol, lane._at.written, sent)
+        if sent == size:
+            return 2
+        lane._write(out[sent:])
+        return 1
 
     def forget(self, watched: WatchedSocket) -> None:
         """Read a socket no more: it is about to be closed."""
@@ -207,9 +211,16 @@ class Reactor:
             return 0
         lane._receive(PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, self._buffer), size))
         watched._out, lane._out, lane._plain = lane._out, None, 0
-        if watched._out is None and watched._file >= 0 and (lane._reader.behind or lane._protocol._paused):
+        if watched._out is None and watched._file >= 0 and self._stopped_reading(lane):
             self._forget(watched)  # who has stopped reading will have the transport go on
         return 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _stopped_reading(self, lane: Lane) -> cython.int:
+        if tandem_slot_is_true(lane._reader, lane._at.behind):
+            return 1
+        return tandem_slot_is_true(lane._protocol, lane._at.paused)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -225,10 +236,10 @@ class Reactor:
         if watched._file >= 0 and not watched._transport.get_write_buffer_size():
             sent = send(watched._file, PyBytes_AS_STRING(out), size, MSG_NOSIGNAL | MSG_DONTWAIT)
             if sent == size:
-                lane._protocol.written += size
+                add_to_slot(lane._protocol, lane._at.written, size)
                 return 1
             if sent > 0:
-                lane._protocol.written += sent
+                add_to_slot(lane._protocol, lane._at.written, sent)
                 out = out[sent:]
         if lane._connection.failed is not None:
             return 0  # the last that it says has been said

@@ -30,6 +30,8 @@ _TOLD_AT_ONCE = 64
 class Budget:
     """What is held, of how much."""
 
+    __slots__ = ("_owners", "accounts", "tight", "total", "used", "waiting")
+
     def __init__(self, total: int) -> None:
         """`total`: bytes."""
         self.total = total

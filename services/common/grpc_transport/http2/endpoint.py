@@ -26,6 +26,21 @@ _REMEMBERED = 1_000
 class Endpoint:
     """The state machine of a connection; `Connection` and `ClientConnection` add what one end only does."""
 
+    __slots__ = (  # what the compiled core reads and writes where it lies
+        "__dict__",
+        "_granted",
+        "_received",
+        "acknowledged",
+        "buffered",
+        "draining",
+        "failed",
+        "heads_size",
+        "heard",
+        "held",
+        "last_stream_id",
+        "receiving",
+    )
+
     peer_role = "client"
     """What the other side is, for people."""
     largest_goaway: int | None = None

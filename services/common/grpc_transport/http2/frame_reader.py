@@ -62,6 +62,8 @@ class ShortCut(Protocol):
 class FrameReader:
     """Cuts frames out of bytes, and joins header blocks, of one connection."""
 
+    __slots__ = ("__dict__", "_progressed", "behind")  # what the compiled core reads and writes where it lies
+
     def __init__(
         self,
         limits: Limits,

@@ -51,6 +51,22 @@ class Envelope:
 class StreamSender:
     """The sending half of a connection."""
 
+    __slots__ = (  # the compiled core reads and writes them where they lie
+        "_finished",
+        "_max_pending",
+        "block_prefix",
+        "congested",
+        "data_frames",
+        "initial_window",
+        "max_frame_size",
+        "opened_bytes",
+        "output",
+        "pending_bytes",
+        "ready",
+        "size",
+        "window",
+    )
+
     def __init__(self, max_pending: int, finished: Callable[["Stream"], None]) -> None:
         """`finished` is called when the last frame of an answer has been queued."""
         self.output: list[bytes | memoryview] = []

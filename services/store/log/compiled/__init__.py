@@ -1,7 +1,6 @@
 """The part of the compiled core that writes and reads records, and makes them durable.
 
     appender.py      a plain record, into the newest file
-    slots.pxd        what it reads and writes of Python objects with each record
     record_run.py    the records that units name, out of a file's mapping
     sync_thread.py   files are synced without the interpreter's lock
 

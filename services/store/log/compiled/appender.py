@@ -8,7 +8,7 @@ It does what `CommitLog.append` does for a record that is plain: version 1, no c
 whose next offset is known, and room for it in the newest file. For all else `append` gives 0 before anything has
 changed, and `CommitLog` does it, which also knows what is wrong; likewise where the disk refuses. Position, time and
 queue offsets stay in the `CommitLog`; so the two can take turns, record by record. They are read and written in its
-slots (slots.pxd).
+slots (`grpc_transport/compiled/slots.pxd`).
 
 Those who follow the log hear of a turn's first record at once, and of the others at the end of the turn of the event
 loop, as do the metrics.
@@ -27,7 +27,7 @@ from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memchr, memcmp, memcpy
 from cython.cimports.posix.time import CLOCK_REALTIME, clock_gettime, timespec
 from cython.cimports.tandemmq.common.grpc_transport.compiled.seconds import seconds_now
-from cython.cimports.tandemmq.store.log.compiled.slots import (
+from cython.cimports.tandemmq.common.grpc_transport.compiled.slots import (
     PyLong_AsLongLong,
     tandem_fill_slot_long,
     tandem_slot,

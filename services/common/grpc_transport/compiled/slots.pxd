@@ -30,11 +30,34 @@ cdef extern from *:
         Py_XDECREF(before);
         return 0;
     }
+    static inline int tandem_put_in_slot(PyObject* of, Py_ssize_t at, PyObject* with) {
+        Py_INCREF(with);
+        return tandem_fill_slot(of, at, with);
+    }
+    /* Whether what lies there counts as true; -1 and an exception where it does not know. */
+    static inline int tandem_slot_is_true(PyObject* of, Py_ssize_t at) {
+        PyObject* found = tandem_slot(of, at);
+        if (found == Py_True) return 1;
+        if (found == Py_False || found == Py_None) return 0;
+        if (found != NULL) return PyObject_IsTrue(found);
+        PyErr_SetString(PyExc_AttributeError, "there is nothing in a slot");
+        return -1;
+    }
     static inline int tandem_fill_slot_long(PyObject* of, Py_ssize_t at, int64_t with) {
         return tandem_fill_slot(of, at, PyLong_FromLongLong(with));
     }
     """
     Py_ssize_t tandem_slot_at(object kind, const char* name) except -1
     PyObject* tandem_slot(object of, Py_ssize_t at) noexcept
+    int tandem_put_in_slot(object of, Py_ssize_t at, object what) except -1
+    int tandem_slot_is_true(object of, Py_ssize_t at) except -1
     int tandem_fill_slot_long(object of, Py_ssize_t at, int64_t number) except -1
     long long PyLong_AsLongLong(PyObject* number) except? -1
+
+# A whole number that lies in a slot.
+cdef inline int64_t number_in(object of, Py_ssize_t at) except? -1:
+    return PyLong_AsLongLong(tandem_slot(of, at))
+
+# It becomes so much more, or less.
+cdef inline int add_to_slot(object of, Py_ssize_t at, int64_t more) except -1:
+    return tandem_fill_slot_long(of, at, number_in(of, at) + more)

@@ -1,0 +1,3 @@
+"""What Python sees of lane_slots.py."""
+
+class LaneSlots: ...
