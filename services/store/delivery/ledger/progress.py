@@ -14,6 +14,7 @@ becomes entries.
 
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import NamedTuple, TypeVar
 
 from tandemmq.store.broker.send import new_tuple
@@ -112,10 +113,10 @@ class QueueProgress:
         if first > self.given:
             self._look_at(first)
         entry, end = OpenEntry(1, due, start), first + messages
-        for offset in range(self.given, end):
-            self.entries[offset] = entry
-            self._order.append(offset)
         if end > self.given:
+            offsets = list(range(self.given, end))
+            self.entries.update(zip(offsets, repeat(entry)))
+            self._order.extend(offsets)
             self.given = end
 
     def give_again(self, fact: GivenAgain, start: int) -> None:
@@ -252,10 +253,13 @@ def prolong(found: list[tuple[int, int]], offset: int) -> None:
 
 
 def runs(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Offsets that ascend, as (first, how many) of those that follow one another."""
-    begin = 0
-    for at in range(1, len(offsets) + 1):
-        if at == len(offsets) or offsets[at] != offsets[at - 1] + 1:
+    """Offsets, each greater than the one before, as (first, how many) of those that follow one another."""
+    begin, count = 0, len(offsets)
+    if count and offsets[-1] - offsets[0] == count - 1:
+        yield offsets[0], count
+        return
+    for at in range(1, count + 1):
+        if at == count or offsets[at] != offsets[at - 1] + 1:
             yield offsets[begin], at - begin
             begin = at
 

@@ -4,8 +4,7 @@ What was read ahead counts for the state that it was read for, and for as long a
 topic keeps the first of it.
 """
 
-from collections import deque
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.broker.tags import TagFilter
@@ -19,11 +18,17 @@ _MOST_PLACES = 128
 """So many places have some; what was read for the others is dropped."""
 
 
-class _Read(NamedTuple):
-    progress: QueueProgress
-    log_begin: int
-    records: deque[tuple[int, bytes]]
-    """Offsets that follow one another, and their records."""
+class _Read:
+    __slots__ = ("at", "log_begin", "progress", "records", "size")
+
+    def __init__(self, progress: QueueProgress, log_begin: int, records: Sequence[tuple[int, bytes]]) -> None:
+        self.progress = progress
+        self.log_begin = log_begin
+        self.records = records
+        """Offsets that follow one another, and their records."""
+        self.at = 0
+        """How many of them are ahead no more."""
+        self.size = sum([len(record) for _, record in records])
 
 
 class ReadAhead:
@@ -39,15 +44,15 @@ class ReadAhead:
         if tags is not None or most >= _MESSAGES:
             return self._reader.stretch(place, offset, most, most_bytes, tags)
         read = self._read.get(place)
-        if read is None or not read.records or not self._counts(read, progress):
+        if read is None or read.at == len(read.records) or not self._counts(read, progress):
             read = self._read_more(progress)
             if read is None:
                 return self._reader.stretch(place, offset, most, most_bytes, tags)
-        return _taken(read.records, offset, most, most_bytes)
+        return _taken(read, offset, most, most_bytes)
 
     def _counts(self, read: _Read, progress: QueueProgress) -> bool:
         return (
-            read.records[0][0] == progress.given
+            read.records[read.at][0] == progress.given
             and read.progress is progress
             and read.log_begin == self._reader.log_begin
             and progress.given >= self._reader.begin(progress.place)
@@ -63,15 +68,19 @@ class ReadAhead:
             return None
         if len(self._read) >= _MOST_PLACES:
             del self._read[next(iter(self._read))]
-        read = self._read[place] = _Read(progress, log_begin, deque(found.records))
+        read = self._read[place] = _Read(progress, log_begin, found.records)
         return read
 
 
-def _taken(records: deque[tuple[int, bytes]], offset: int, most: int, most_bytes: int) -> Stretch:
+def _taken(read: _Read, offset: int, most: int, most_bytes: int) -> Stretch:
     """The first of the records, which are ahead no more: at least one, whatever its size."""
-    taken = [records.popleft()]
-    left = most_bytes - len(taken[0][1])
-    while len(taken) < most and records and len(records[0][1]) <= left:
-        taken.append(records.popleft())
-        left -= len(taken[-1][1])
-    return new_tuple(Stretch, (offset, offset + len(taken), taken, bool(records), False))
+    taken = read.records[read.at : read.at + most]
+    if read.size > most_bytes:
+        left = most_bytes - len(taken[0][1])
+        fit = 1
+        while fit < len(taken) and len(taken[fit][1]) <= left:
+            left -= len(taken[fit][1])
+            fit += 1
+        taken = taken[:fit]
+    read.at += len(taken)
+    return new_tuple(Stretch, (offset, offset + len(taken), taken, read.at < len(read.records), False))
