@@ -94,6 +94,8 @@ class AcknowledgementsOfTurn:
         if outcomes is None:
             hand_over(kept)
             return
+        if self._held.hold_all(kept, outcomes):
+            return
         at = 0
         for call, request, begun, given in kept:
             end = at + len(given.handles)

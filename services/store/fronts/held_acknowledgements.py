@@ -7,14 +7,14 @@ replicas do not have in time is refused here: the handler would wait as long onc
 import logging
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
 from tandemmq.store.broker.acknowledgement import Acknowledgement
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.delivery.errors import NotSafe
-from tandemmq.store.delivery.port import JournalTurns
+from tandemmq.store.delivery.port import JournalTurns, Outcome
 from tandemmq.store.fronts.held_answer import SendTimes
 
 log = logging.getLogger(__name__)
@@ -29,6 +29,10 @@ HeldAcknowledgement = tuple[DirectCall, bytes, bytes, str, float]
 
 class AcknowledgementCore(Protocol):
     """The compiled twin: `CompiledHeldCalls`."""
+
+    def hold_acknowledgements(self, held: list[HeldAcknowledgement], kept: list[Any], outcomes: list[Outcome]) -> None:
+        """Hold calls in `held`, with the outcomes of their handles."""
+        ...
 
     def answer_acknowledgements(self, held: list[HeldAcknowledgement]) -> None:
         """What was noted is as safe as sends are."""
@@ -65,6 +69,15 @@ class HeldAcknowledgements:
             self._journal.when_written(self._written)
         self._turn.append((call, request, answer, outcome, begun))
         return HELD
+
+    def hold_all(self, kept: list[Any], outcomes: list[Outcome]) -> bool:
+        """Hold all of some kept calls, with the outcomes of their handles; False, and none is, without the core."""
+        if self.core is None:
+            return False
+        if not self._turn:
+            self._journal.when_written(self._written)
+        self.core.hold_acknowledgements(self._turn, kept, outcomes)
+        return True
 
     def _written(self, lost: TandemError | None) -> None:
         held, self._turn = self._turn, []

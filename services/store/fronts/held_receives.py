@@ -5,7 +5,8 @@ All those of one turn of the event loop wait as one: the journal is written at t
 
 import logging
 import time
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from tandemmq.common.errors import TandemError
 from tandemmq.common.grpc_transport import HELD, DirectCall, HeldCall
@@ -28,6 +29,23 @@ HeldReceive = tuple[DirectCall, bytes, bytes, Batch, float, bool]
 
 class ReceiveCore(Protocol):
     """The compiled twin: `CompiledHeldCalls`."""
+
+    def all_wait(self, kept: list[Any]) -> bool:
+        """Whether somebody waits for each of some calls that are kept, and its answer may leave."""
+        ...
+
+    def hold_receives(
+        self,
+        held: list[HeldReceive],
+        kept: list[Any],
+        batches: list[Batch],
+        answer_of: Callable[[Batch], bytes | None],
+        largest: int,
+        long_polling: bool,
+        /,
+    ) -> int:
+        """Hold the first of some calls in `held`, each with what it gets: how many."""
+        ...
 
     def answer_receives(self, held: list[HeldReceive]) -> None:
         """What these give out is in the log, or the log does not take it, which is not waited for."""
@@ -56,6 +74,27 @@ class HeldReceives:
             self._journal.when_written(self._written)
         self._turn.append((call, request, answer, batch, begun, long_polling))
         return HELD
+
+    def hold_first(
+        self,
+        kept: list[Any],
+        batches: Sequence[Batch],
+        answer_of: Callable[[Batch], bytes | None],
+        *,
+        largest: int,
+        long_polling: bool,
+    ) -> int:
+        """Hold as many of the first of some kept calls as the core does, each with what it gets: how many.
+
+        Those whose answers have more than `largest` bytes are left to `hold`, and all after the first of them.
+        """
+        if self.core is None or not isinstance(batches, list):
+            return 0
+        before = len(self._turn)
+        count = self.core.hold_receives(self._turn, kept, batches, answer_of, largest, long_polling)
+        if count and not before:
+            self._journal.when_written(self._written)
+        return count
 
     def _written(self, lost: TandemError | None) -> None:
         """What was given out is in the log, or the log does not take it, which is not waited for."""

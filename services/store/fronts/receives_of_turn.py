@@ -78,10 +78,12 @@ class ReceivesOfTurn:
 
     def _give_together(self, plain: PlainWish, kept: list[KeptCall[None]]) -> None:
         """Give each call its messages; the handler has them where there are none at all, answers are large, or wait."""
-        there = [one for one in kept if not one.call.gone]
-        full = [not one.call.has_room for one in there]  # their peers do not read what they got in earlier turns
-        hand_over(compress(there, full))
-        kept = [one for one, is_full in zip(there, full, strict=True) if not is_full]
+        core = self._held.core
+        if core is None or not core.all_wait(kept):
+            there = [one for one in kept if not one.call.gone]
+            full = [not one.call.has_room for one in there]  # their peers do not read what they got in earlier turns
+            hand_over(compress(there, full))
+            kept = [one for one, is_full in zip(there, full, strict=True) if not is_full]
         try:
             batches = self._delivery.receive_at_once(plain.wish, len(kept)) if kept else ()
         except TandemError:
@@ -89,7 +91,9 @@ class ReceivesOfTurn:
         except Exception:  # some are handed over already
             log.exception("a look for the receives of a turn failed")
             batches = ()
-        for (call, request, begun, _), batch in zip(kept, batches, strict=False):
+        polling = plain.long_polling
+        held = self._held.hold_first(kept, batches, plain.answer, largest=LARGE_BYTES, long_polling=polling)
+        for (call, request, begun, _), batch in zip(kept[held:], batches[held:], strict=False):
             try:
                 given = self._give(plain, batch, call, request, begun)
             except Exception:  # the others have theirs

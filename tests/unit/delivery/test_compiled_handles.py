@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from tandemmq.store.compiled_core import core_problem
 from tandemmq.store.delivery.errors import BadHandle
 from tandemmq.store.delivery.journal.facts import Place
+from tandemmq.store.delivery.port import GivenMessage
+from tandemmq.store.delivery.receiving.answer import Share
 from tandemmq.store.delivery.receiving.handles import (
     Handles,
     ReceiptHandle,
@@ -52,6 +54,27 @@ def test_a_run_is_as_its_handles_one_by_one(handles: Handles, offsets: list[int]
     expected = [encode_handle(first._replace(offset=offset), Shown.AS_ASKED) for offset in offsets]
     assert handles.encode_run(first, offsets) == expected
     assert Handles().encode_run(first, offsets) == expected
+
+
+@given(st.lists(st.tuples(NUMBERS, st.binary(max_size=50)), max_size=20), NUMBERS)
+def test_messages_of_a_run_are_as_python_gives_them_out(
+    handles: Handles, records: list[tuple[int, bytes]], resets: int
+) -> None:
+    place, start = Place("workers", "orders", 3), 1_760_000_000_000
+    first = ReceiptHandle(place, 0, 1, resets, start)
+    texts = Handles().encode_run(first, [offset for offset, _ in records])
+    messages, shares = [GivenMessage("before", b"", 1, "", 0)], [Share(place, 7, 1, 0)]
+    assert handles.core is not None
+    kinds = GivenMessage, Share
+    said = handles.prefix(place.group, place.topic)
+    size = handles.core.give_run(*said, place, (resets, start), records, ("orders", 30), messages, shares, kinds)
+    assert size == sum(len(record) for _, record in records)
+    assert messages[1:] == [
+        GivenMessage("orders", record, 1, text, 30) for (_, record), text in zip(records, texts, strict=True)
+    ]
+    assert shares[1:] == [Share(place, offset, 1, resets) for offset, _ in records]
+    assert {type(one) for one in messages} == {GivenMessage}
+    assert {type(one) for one in shares} == {Share}
 
 
 HANDLE = encode_handle(ReceiptHandle(Place("workers", "orders", 3), 1234, 2, 0, 1_760_000_000_000), Shown.AS_ASKED)

@@ -159,6 +159,38 @@ def encode_run(
     return [encode(prefix, check, 0, queue, offset, number, resets, start) for offset in offsets]
 
 
+def give_run(
+    prefix: str,
+    check: cython.uint,
+    place: object,
+    numbers: tuple,
+    records: list,
+    said: tuple,
+    messages: list,
+    shares: list,
+    kinds: tuple,
+) -> cython.Py_ssize_t:
+    """Put messages of a place into an answer, all given for the first time; see `Receiver`: the bytes of their records.
+
+    `numbers`: resets and start. `said`: topic and invisible time of each. `kinds`: GivenMessage and Share.
+    """
+    given, share = kinds
+    topic, invisible_ms = said
+    resets: object = numbers[0]
+    queue: uint64_t = cython.cast(tuple, place)[2]
+    of_resets: uint64_t = resets
+    start: uint64_t = numbers[1]
+    at: uint64_t
+    size: cython.Py_ssize_t = 0
+    for offset, record in records:
+        at = offset
+        text: str = encode(prefix, check, 0, queue, at, 1, of_resets, start)
+        messages.append(new_tuple(given, (topic, record, 1, text, invisible_ms)))
+        shares.append(new_tuple(share, (place, offset, 1, resets)))
+        size += len(cython.cast(bytes, record))
+    return size
+
+
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def numbers_of(text: str, prefix: str, check: cython.uint, numbers: cython.pointer(uint64_t)) -> cython.int:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from zlib import crc32
 
 from tandemmq.common.errors import TandemError
@@ -27,7 +27,7 @@ from tandemmq.store.broker.send import new_tuple
 from tandemmq.store.delivery.errors import BadHandle
 from tandemmq.store.delivery.journal.facts import Place
 from tandemmq.store.delivery.ledger.progress import OpenEntry
-from tandemmq.store.delivery.port import Outcome
+from tandemmq.store.delivery.port import GivenMessage, Outcome
 
 LONGEST_HANDLE = 200
 """Characters of a handle."""
@@ -121,6 +121,25 @@ class HandleCore(Protocol):
         self, prefix: str, check: int, queue: int, offsets: list[int], number: int, resets: int, start: int
     ) -> list[str]:
         """The texts of handles of the topic that was asked for, which differ in their offsets only."""
+        ...
+
+    def give_run(
+        self,
+        prefix: str,
+        check: int,
+        place: Place,
+        numbers: tuple[int, int],
+        records: Sequence[tuple[int, bytes]],
+        said: tuple[str, int],
+        messages: list[GivenMessage],
+        shares: list[Any],
+        kinds: tuple[type[GivenMessage], type],
+    ) -> int:
+        """Put messages of a place into an answer, all given for the first time: the bytes of their records.
+
+        `numbers`: resets and start. `said`: topic and invisible time of each. `kinds`: what `messages` and `shares`
+        are lists of.
+        """
         ...
 
     def decode(self, text: str, prefix: str, check: int) -> tuple[int, int, int, int, int] | None:
