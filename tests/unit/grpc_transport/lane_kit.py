@@ -212,8 +212,10 @@ class One:
             "given": self.protocol.written,
             "said": list(self.transport.said),
             "parked": list(self.protocol.parked),
-            "account": (self.protocol.account.used, self.protocol.account.owner.used),
-            "budget": (server.budget.used, server.budget.accounts, server.budget.tight, len(server.budget.waiting)),
+            "account": (
+                *(self.protocol.account.used, self.protocol.account.owner.used),
+                *(server.budget.used, server.budget.accounts, server.budget.tight, len(server.budget.waiting)),
+            ),
             "server": (server.active, dict(vars(server.told))),
             "asked": list(self.short.asked),
             "told": list(self.short.told),
