@@ -20,7 +20,7 @@ from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
 from tests.faults.pair import Node
 from tests.started import started
 
-START_SECONDS = 60.0
+START_SECONDS = 240.0
 
 QUICK: dict[str, object] = {"admin_timeout": 20_000, "admin_collect_interval": 200, "shutdown_grace_ms": 500}
 """Settings that make the service do in tenths of a second what takes it seconds."""

@@ -19,7 +19,7 @@ from tandemmq.metadata.v1.metadata_pb2_grpc import MetadataStub
 from tests.faults.pair_process import free_port
 from tests.started import started
 
-START_SECONDS = 60.0
+START_SECONDS = 240.0
 
 QUICK: dict[str, object] = {
     "metasync_initial_delay": 0,

@@ -15,7 +15,7 @@ from tests.faults.pair_process import free_port
 from tests.interop.remoting import Answer, Remoting
 from tests.started import started
 
-START_SECONDS = 60.0
+START_SECONDS = 240.0
 REGISTER_BROKER, GET_ROUTE, GET_CLUSTER = 103, 105, 106
 TOPIC_NOT_EXIST = 17
 

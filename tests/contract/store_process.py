@@ -21,7 +21,7 @@ from tandemmq.store.v1.store_pb2_grpc import StoreStub
 from tests.core_choice import core_choice
 from tests.started import started
 
-START_SECONDS = 60.0
+START_SECONDS = 240.0
 
 POLLS_WAITING = "tandem_long_polls_waiting{"
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.core_choice import core_choice
 
-START_SECONDS = 100.0
+START_SECONDS = 240.0
 _PORTS = range(12_000, 20_000)
 """Below those that `tandem up` looks for, and that the kernel gives to outgoing connections."""
 _BLOCK = 1_000
