@@ -8,9 +8,9 @@ import pytest
 
 from bench.model import Unavailable
 from bench.peers.rocketmq_broker import class_path
-from bench.process import ServerProcess, free_port
+from bench.process import ServerProcess
 from tandemmq.common.documents import java_json
-from tests.faults.pair_process import until
+from tests.faults.pair_process import free_port, until
 from tests.interop.remoting import Remoting
 from tests.names_process import GET_ROUTE, TOPIC_NOT_EXIST
 
