@@ -28,6 +28,8 @@ _RESOLVE_SECONDS = 120.0
 _START_SECONDS = 240.0
 # A short life: the first compiler only, one collector thread, little memory.
 _JVM = ["-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
+# On a disk that others have filled to 85 % it deletes files of any age, and from 90 % on it refuses messages.
+_JVM += [f"-Drocketmq.broker.diskSpace{what}Ratio=0.99" for what in ("CleanForcibly", "WarningLevel")]
 
 
 _deadline: list[float] = []
