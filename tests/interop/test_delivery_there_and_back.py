@@ -30,8 +30,10 @@ pytestmark = [pytest.mark.interop, ALONE, pytest.mark.slow, pytest.mark.timeout(
 WORK, JOBS, PULLED = "work", "jobs", "pulled"
 POPPERS, PULLERS, PRODUCERS = "poppers", "pullers", "producers"
 RETRY, DEAD = f"%RETRY%{PULLERS}", f"%DLQ%{PULLERS}"
-SECONDS = 25
+SECONDS = 15
 """What is delayed waits longer than it takes to stop a broker; what comes early is counted all the same."""
+LEVELS = f"1s 5s 10s {SECONDS}s 1m"
+"""Of delays: what waits has the fourth."""
 
 
 class Scene:
@@ -47,7 +49,12 @@ class Scene:
     @contextmanager
     def java(self) -> Iterator[JavaDelivery]:
         """RocketMQ on the directory."""
-        broker = RocketMQ(self.version, self.root, transactionCheckInterval=600_000)
+        broker = RocketMQ(
+            self.version,
+            self.root,
+            transactionCheckInterval=600_000,
+            messageDelayLevel=LEVELS,
+        )
         broker.start()
         try:
             with broker.connect() as remoting:
@@ -62,7 +69,7 @@ class Scene:
     @asynccontextmanager
     async def ours(self) -> AsyncIterator[DeliveringStore]:
         """Our store on the directory; what a kill -9 would leave of it is the directory after that."""
-        settings: dict[str, Any] = {**CONFIG, "file_reserved_time": 100_000}
+        settings: dict[str, Any] = {**CONFIG, "file_reserved_time": 100_000, "message_delay_level": LEVELS}
         self._copies += 1
         copy = self.root.with_name(f"killed-{self._copies}")
         async with delivering(self.root, **settings) as at:

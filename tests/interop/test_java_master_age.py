@@ -25,10 +25,13 @@ pytestmark = [pytest.mark.interop, ALONE, pytest.mark.slow, pytest.mark.timeout(
 
 DAYS = 4 * 24 * 3_600
 SECONDS = 180.0
-"""RocketMQ looks for old files a minute after its start, and then every ten seconds."""
+"""RocketMQ looks for old files a minute after its start, and then as often as `EXPIRES` says."""
 
-EXPIRES = {"fileReservedTime": 72, "deleteWhen": ";".join(f"{hour:02}" for hour in range(24))}
-"""At any hour."""
+EXPIRES = {
+    "fileReservedTime": 72,
+    "deleteWhen": ";".join(f"{hour:02}" for hour in range(24)),  # at any hour
+    "cleanResourceInterval": 1_000,
+}
 
 
 def expire(master: RocketMQ, remoting: Remoting, end: int) -> int:
