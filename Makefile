@@ -7,7 +7,7 @@ CORE := $(wildcard services/*/*/compiled/*.p* services/*/*/*/compiled/*.p*)
 TESTS := $(shell find tests -name '*.py' 2>/dev/null)
 BESIDE := +@$(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
-# Tests wait for processes more than they compute: three workers keep two cores busy. Campaigns start Java and Spark: two.
+# Tests wait for processes more than they compute, campaigns too: three workers keep two cores busy.
 # Tests start thousands of processes: without bytecode each would compile all modules anew, half a second of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -40,7 +40,7 @@ test: venv ## lint, then tests of every part, and a table of the lines that they
 	@$(BIN)/python tools/run_tests.py --workers $(or $(WORKERS),3) -m "not slow" --coverage $(ARGS)
 
 campaigns: venv ## what `make test` leaves out: long fault campaigns, Java, Spark, containers, other languages
-	@$(BIN)/python tools/run_tests.py --workers $(or $(WORKERS),2) -m slow $(ARGS)
+	@$(BIN)/python tools/run_tests.py --workers $(or $(WORKERS),3) -m slow $(ARGS)
 
 test-all: test campaigns ## everything, each test once
 

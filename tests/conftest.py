@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import os
+import re
 import signal
 from collections import Counter
 from typing import Any
@@ -19,6 +20,9 @@ settings.load_profile("patient")
 
 OF_THE_TESTS = ("TANDEM_TEST_", "TANDEM_GOLDEN", "TANDEM_SEED")
 """Variables that are for the tests themselves."""
+_OF_ROCKETMQ_5 = re.compile(r"[\[-]5\.\d")
+PATIENCE_OF_SLOW = 900
+"""Seconds for a test of the campaigns for which neither it nor its folder says anything."""
 COUNTED_OF_EACH = 3
 """So many tests of one function that has parameters are counted by coverage."""
 
@@ -65,13 +69,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(f"TANDEM_SEED={SEED}")
 
 
+def pytest_itemcollected(item: Any) -> None:
+    """Keep the tests of each line of RocketMQ on one worker: xdist names groups before the hook below is called."""
+    if item.get_closest_marker("rocketmq"):
+        item.add_marker(pytest.mark.xdist_group(f"rocketmq {5 if _OF_ROCKETMQ_5.search(item.name) else 4}"))
+
+
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Mark what draws at random; and let tests marked `serial` share one xdist worker, so that they run alone."""
+    """Mark what draws at random, give time to what is slow; and let tests marked `serial` share one xdist worker."""
     for item in items:
         if _draws(item):
             item.add_marker("seeded")
         if item.get_closest_marker("serial"):
             item.add_marker(pytest.mark.xdist_group("serial"))
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(PATIENCE_OF_SLOW))
     _count_a_few_of_each(items)
 
 

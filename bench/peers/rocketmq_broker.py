@@ -4,6 +4,7 @@ Maven brings the jars once, into its own cache; class paths are kept under ~/.ca
 and by the tests of tests/interop.
 """
 
+import fcntl
 import os
 import shutil
 import socket
@@ -62,7 +63,9 @@ def class_path(version: str, seconds: float = _RESOLVE_SECONDS, parts: Sequence[
     fresh = cache / f"classpath.{os.getpid()}.tmp"
     command = ["mvn", "-B", "-q", "dependency:build-classpath", f"-Dmdep.outputFile={fresh}"]
     try:
-        done = subprocess.run(command, cwd=cache, capture_output=True, text=True, timeout=seconds, check=False)
+        with (_CACHE / "maven.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # two Mavens would write the same jars into their cache
+            done = subprocess.run(command, cwd=cache, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         raise Unavailable(f"Maven did not bring RocketMQ {version} within {seconds:.0f} s: try again") from None
     if done.returncode or not fresh.exists():

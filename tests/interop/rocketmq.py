@@ -19,8 +19,8 @@ from tests.interop.remoting import Remoting
 VERSIONS = ["4.9.7", "5.3.2"]
 """One of each line, as published."""
 
-ALONE = pytest.mark.xdist_group("rocketmq")
-"""One broker at a time, or the machine's memory is full of Java; and the jars are fetched once."""
+ALONE = pytest.mark.rocketmq
+"""One broker of each line at a time, or the machine's memory is full of Java; and the jars are fetched once."""
 
 _RESOLVE_SECONDS = 120.0
 """For all versions together, where the jars are not here yet."""
