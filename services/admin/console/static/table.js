@@ -47,9 +47,9 @@ export function facts(pairs) {
   return h("dl", { class: "facts" }, known.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 }
 
-/** Links to the first and the next page, and how many there are. `href` makes the address of a page behind a name. */
+/** Links to the first and the next page, and how many there are, if any. `href` makes the address of a page behind a name. */
 export function pager({ after, next, shown, total, what, href }) {
-  return h("nav", { class: "pager", "aria-label": `Pages of ${what}` },
+  return Number(total) > 0 && h("nav", { class: "pager", "aria-label": `Pages of ${what}` },
     h("span", { class: "dim" }, `${count(shown)} of ${count(total)} ${what}`),
     after && h("a", { class: "button", href: href("") }, "First page"),
     next && h("a", { class: "button", href: href(next) }, "Next page"));
