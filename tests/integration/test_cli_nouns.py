@@ -329,6 +329,8 @@ def test_messages_are_found_in_every_way(tandem: Tandem) -> None:
 def test_a_message_that_is_not_there_is_told(tandem: Tandem) -> None:
     with pytest.raises(NotThere):
         tandem("message", "find", "orders", "--key", "none")
+    with pytest.raises(CallFailed, match="there is no topic nowhere"):
+        tandem("message", "find", "nowhere", "--key", "none")
 
 
 def test_a_topic_is_followed(cluster: Beside) -> None:

@@ -20,11 +20,11 @@ from tandemmq.cli.talk.contexts import (
     contexts_file,
     variables_of,
 )
-from tandemmq.cli.talk.discovery import candidates, of_cluster
+from tandemmq.cli.talk.discovery import candidates, of_cluster, resolve
 from tandemmq.cli.talk.failures import CallFailed
 from tandemmq.client import Identity
 from tests.integration.test_cli import Outcome, tandem
-from tests.integration.test_up import Up, running
+from tests.integration.test_up import Up, in_sync, running, until
 
 pytestmark = [pytest.mark.xdist_group("up"), pytest.mark.timeout(300)]
 
@@ -240,6 +240,29 @@ def test_from_one_address_the_rest_is_found(up: Up, server: str) -> None:
     assert at(up.address(server), "consume", "g", "orders", "--count", "1", "--json").lines[0]["body"] == "one"
     assert "orders" in at(up.address(server), "topic", "list").out
     assert at(up.address(server), "replicas", "--json").document["role"] == "ASYNC_MASTER"
+
+
+@pytest.mark.slow
+def test_a_slave_stands_for_its_cluster_and_elsewhere_names_its_master(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path, "--slave", "--admin") as up:
+        until(lambda: in_sync(up), "the slave follows")
+        master, slave = up.address("store"), up.address("store", "b")
+        lines = tmp_path / "lines.txt"
+        lines.write_text("one\ntwo\n")
+        led = f"(its master: --address {master})"
+        for words in (("one",), ("--file", str(lines))):
+            command = ("send", "orders", *words, "--address", slave)
+            until(lambda command=command: led in tandem(*command).err, "the slave says where its master is")  # type: ignore[misc]
+            refused = tandem(*command)
+            assert (refused.code, refused.out) == (1, "")
+
+        monkeypatch.setattr(discovery, "candidates", lambda *_: iter([up.address("admin")]))  # ports are any here
+        for server in (slave, master):
+            monkeypatch.setenv("TANDEM_SERVER", server)
+            until(lambda at=server: resolve("store", at) == master, "admin knows who is master")  # type: ignore[misc]
+        assert resolve("store", "127.0.0.1:1") == "127.0.0.1:1", "what is named itself stays"
 
 
 def test_a_topic_is_made_by_the_store_where_no_admin_is_found(up: Up) -> None:

@@ -6,7 +6,9 @@ Most run in this process, by the same `main` that a terminal calls; what starts 
 import json
 import os
 import socket
+import socketserver
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +37,9 @@ NOBODY = "127.0.0.1:1"
 
 @dataclass(frozen=True)
 class Mistake:
-    """`line` is what is typed: {store} is the address of a store that runs, {data} its directory, {file} a file,
-    {empty} an empty directory, {missing} nothing, {taken} a port that somebody has."""
+    """`line` is what is typed: {store} is the address of a store that runs, {metrics} and {classic} where it serves
+    metrics and classic clients, {data} its directory, {file} a file, {empty} an empty directory, {missing} nothing,
+    {taken} a port that somebody has, {silent} where somebody ends each connection."""
 
     line: str
     code: int
@@ -89,6 +92,13 @@ MISTAKES = [
     wrong("bench --address here,{store}", "'here' is no address of a store"),
     failed("recall orders nonsense --address {store}", "recall handle cannot be read"),
     failed(f"group list --address {NOBODY}", f"no admin answers at {NOBODY}", "`tandem up`"),
+    failed("send orders x --address {metrics}", "at {metrics} a web server (such as the console) answers", "--address"),
+    failed("group list --address {metrics}", "a web server (such as the console) answers, and an admin is wanted"),
+    failed(
+        "send orders x --address {classic}", "at {classic} a port for RocketMQ's classic clients answers", "a store"
+    ),
+    failed("send orders x --address {silent}", "no store answers at {silent}"),
+    failed("send orders x --address a..b:1", "no store answers at a..b:1"),
     failed("topic list --address {store}", "a store answers, and an admin is wanted", "127.0.0.1:8083"),
     failed("replicas --address {store}", "a store answers, and a replicator is wanted", "127.0.0.1:8084"),
     failed("topic delete orders", "Nothing was done", "--yes"),
@@ -144,15 +154,37 @@ FREE_PORTS = ("grpcPort=0", "metricsPort=0", "internalPort=0", "remotingMode=OFF
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStore]:
-    running = RunningStore(tmp_path_factory.mktemp("mistakes") / "store", "remotingMode=OFF")
+def classic_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory, classic_port: int) -> Iterator[RunningStore]:
+    running = RunningStore(tmp_path_factory.mktemp("mistakes") / "store", f"listenPort={classic_port}")
     assert running("send", "orders", "one").code == 0
     yield running
     running.stop()
 
 
+class _Silent(socketserver.BaseRequestHandler):
+    """Ends each connection, as what speaks another protocol does."""
+
+    def handle(self) -> None:
+        self.request.recv(1)
+
+
+@pytest.fixture(scope="module")
+def silent() -> Iterator[str]:
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Silent) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
 @pytest.fixture
-def known(store: RunningStore, tmp_path: Path) -> Iterator[dict[str, str]]:
+def known(store: RunningStore, classic_port: int, silent: str, tmp_path: Path) -> Iterator[dict[str, str]]:
     """What stands for the names in a line."""
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
@@ -161,6 +193,9 @@ def known(store: RunningStore, tmp_path: Path) -> Iterator[dict[str, str]]:
         somebody.listen(1)
         yield {
             "store": store.serving["address"],
+            "metrics": store.serving["metrics"].removeprefix("http://").removesuffix("/metrics"),
+            "classic": f"127.0.0.1:{classic_port}",
+            "silent": silent,
             "data": str(store.directory),
             "file": str(tmp_path / "file"),
             "empty": str(tmp_path / "empty"),

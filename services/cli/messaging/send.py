@@ -190,11 +190,13 @@ def _send_many(
     seconds = time.perf_counter() - begun
     rate = f"{sent.stored / seconds:,.0f} a second, {show_bytes(int(sent.bytes / seconds))} a second"
     took = f"in {show_seconds(seconds)} ({rate})"
-    output.say(f"PUT_OK  {sent.stored:,} messages, {show_bytes(sent.bytes)}, to {len(sent.queues)} queues {took}")
+    if sent.stored or not sent.refused:
+        output.say(f"PUT_OK  {sent.stored:,} messages, {show_bytes(sent.bytes)}, to {len(sent.queues)} queues {took}")
     if sent.refused:
         first = sent.refused[0]
         missing = sent.messages - sent.stored - len(sent.bad)
-        refusal = f"{first.message} (so {missing:,} of {sent.messages:,} messages were not stored)"
+        led = f" (its master: --address {first.master_address})" if first.master_address else ""
+        refusal = f"{first.message}{led} (so {missing:,} of {sent.messages:,} messages were not stored)"
         raise CallFailed(Failure(refusal, first.code, first.rocketmq_status))
     _check_status(sent.bad)
 

@@ -81,6 +81,8 @@ def find(
     output = Output(as_json=as_json)
     with admin_at(address) as admin:
         found = admin.FindMessages(request)
+        if topic and not found.messages and not found.more:
+            admin.GetTopic(admin_pb2.GetTopicRequest(topic=topic, broker=broker))  # says so if there is no such topic
     if as_json:
         output.document(document(found))
     else:

@@ -1,7 +1,6 @@
 """Connections of commands to services: TLS and credentials as the root options say, errors told in one line."""
 
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,10 +38,6 @@ METASYNC = ServiceKind(
 )
 HA = ServiceKind("master's HA port", f"127.0.0.1:{default_ports.HA}", "the master's replicator has it")
 ADMIN = ServiceKind("admin", f"127.0.0.1:{default_ports.ADMIN}", "`tandem up` and `tandem serve admin` start one")
-
-
-_TAKEN_SECONDS = 10.0
-"""Patience with a server that is slow."""
 
 
 @contextmanager
@@ -134,7 +129,9 @@ def told(kind: ServiceKind, address: str) -> Iterator[None]:
 def _failure(error: "ClientError", kind: ServiceKind, address: str) -> Failure:
     """What happened, and what to do where the service itself could not say it."""
     message = error.explain()
-    if not error.status and error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
+    if leader := getattr(error, "leader", ""):
+        message = f"{message} (its master: --address {leader})"
+    elif not error.status and error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
         message = _why_away(error.code, kind, address)
     elif not error.status and error.code == "RESOURCE_EXHAUSTED":
         message = f"the request is larger than the {kind.noun} takes, see its setting grpcMaxMessageSize ({message})"
@@ -176,22 +173,28 @@ def _who_else(kind: ServiceKind, address: str) -> str:
 
 
 def _why_away(code: str, kind: ServiceKind, address: str) -> str:
-    """No answer came: looks whether TLS is the reason."""
-    if "," not in address and (_identity().speaks_tls or _is_taken(address)):
-        from tandemmq.cli.talk.tls_diagnosis import diagnose  # takes as long to import as gRPC does
-
-        if found := diagnose(address, _identity()):
-            return f"the {kind.noun} at {address} {found}"
+    """No answer came: looks whether TLS is the reason, or somebody else is there."""
+    if "," not in address and (found := _what_is_there(code, kind, address)):
+        return found
     if code == "DEADLINE_EXCEEDED":
         return f"the {kind.noun} at {address} did not answer in time; look at its log, then try again"
     return f"no {kind.noun} answers at {address}; {kind.start}"
 
 
-def _is_taken(address: str) -> bool:
-    """Whether somebody accepts connections there."""
-    host, _, port = address.rpartition(":")
-    try:
-        with socket.create_connection((host.removeprefix("[").removesuffix("]"), int(port)), timeout=_TAKEN_SECONDS):
-            return True
-    except (OSError, UnicodeError):  # the second: a host that cannot be a name
-        return False
+def _what_is_there(code: str, kind: ServiceKind, address: str) -> str:
+    """Why who listens there does not answer, if that can be told."""
+    from tandemmq.cli.talk.listener import is_listening, protocol_at
+
+    identity = _identity()
+    if not identity.speaks_tls:
+        if not is_listening(address):
+            return ""
+        if code == "UNAVAILABLE" and (other := protocol_at(address)):
+            return (
+                f"at {address} {other} answers, and {_article(kind.noun)} {kind.noun} is wanted, as at "
+                f"{kind.example}; name it with --address"
+            )
+    from tandemmq.cli.talk.tls_diagnosis import diagnose  # takes a third of the time that importing gRPC does
+
+    found = diagnose(address, identity)
+    return f"the {kind.noun} at {address} {found}" if found else ""

@@ -3,6 +3,7 @@
 An admin knows where each service is. A store, metasync or replicator knows no admin: it is looked for where `tandem up`
 puts it, the same way from that port as by default, and at the usual port of the same host: another cluster's
 may be there, so one that does not know the port that was named is not asked. Other services are looked for beside only.
+A store that is a slave now stands for its cluster too: the master is found by admin.
 """
 
 import os
@@ -37,7 +38,7 @@ def resolve(service: str, address: str) -> str:
     for server in map(str.strip, address.split(",")):
         answering = service_at(server)
         if answering == service:
-            return address if service == "store" else server
+            return _with_master(address) if service == "store" else server
         if answering:
             if found := _from(server, answering, service):
                 return found
@@ -48,6 +49,31 @@ def resolve(service: str, address: str) -> str:
     if failure is not None:
         raise CallFailed(failure)
     return address  # nobody says what it is: the call itself finds out why
+
+
+def _with_master(address: str) -> str:
+    """The address of a store, or of its master where it is a slave and an admin knows the other."""
+    if "," in address or not _is_slave(address):
+        return address
+    for candidate in candidates(address, "store", "admin"):
+        if service_at(candidate) == "admin" and _looks_after(candidate, address, "store"):
+            return _told_by_admin(candidate, "store") or address
+    return address
+
+
+def _is_slave(store: str) -> bool:
+    """False too where it does not say so."""
+    import grpc
+
+    from tandemmq.store.v1.store_pb2 import GetLogRequest
+    from tandemmq.store.v1.store_pb2_grpc import StoreStub
+
+    try:
+        with _channel(store) as channel:
+            state = StoreStub(channel).GetLog(GetLogRequest(), timeout=_SECONDS).state
+    except grpc.RpcError:
+        return False
+    return not (state.master or state.writable)
 
 
 def _from(server: str, answering: str, service: str) -> str:

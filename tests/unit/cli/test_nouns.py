@@ -139,7 +139,7 @@ def test_a_search_that_has_not_come_to_its_end_does_not_say_that_there_is_nothin
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = admin_pb2.FindMessagesResponse(more=True, read_to_ms=1_700_000_000_000, looked_at=5_000)
-    admin = SimpleNamespace(FindMessages=lambda _request: answer)
+    admin = SimpleNamespace(FindMessages=lambda _request: answer, GetTopic=lambda _request: None)
     monkeypatch.setattr(message_noun, "admin_at", lambda _address: nullcontext(admin))
     with pytest.raises(NotThere, match="none of the messages that were read"):
         message_noun.find("orders", begin="1", where="body.id = 17")

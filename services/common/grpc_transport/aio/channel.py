@@ -271,7 +271,7 @@ class Channel(grpc.aio.Channel):
             return "the server did not answer in time"
         except (OSError, ValueError) as error:
             protocol.abort()
-            return str(error) or type(error).__name__
+            return getattr(error, "strerror", "") or str(error) or type(error).__name__
         except BaseException:
             protocol.abort()
             raise
