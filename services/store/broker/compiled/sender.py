@@ -171,7 +171,7 @@ class CompiledSender(CompiledMessage):
     @cython.cfunc
     def _name_of(self, topic: PlainTopic) -> str:
         """By what the message is remembered: `duplicates.name_of`."""
-        name: cython.char[512]
+        name: cython.char[512]  # 255 of a topic at most, the 02, _LONGEST_KEY
         size: cython.Py_ssize_t = topic.field_size - 1
         memcpy(name, cython.address(topic.field[1]), size)
         name[size] = 2
@@ -199,9 +199,8 @@ class CompiledSender(CompiledMessage):
             order.append(self._watched)
         first[0], first[1], first[2] = self.plain.queue_id, place.physical_offset, place.size
         first[3], first[4] = place.queue_offset, place.store_timestamp
-        PyDict_SetItem(
-            remembered, self._watched, PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, first), 40)
-        )
+        packed: bytes = PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, first), cython.sizeof(first))
+        PyDict_SetItem(remembered, self._watched, packed)
         since: int64_t = place.store_timestamp - self._window
         while self._stored_at(order[0]) < since or len(order) > self._most_remembered:  # with many producers: for each
             del remembered[order.popleft()]
@@ -210,8 +209,9 @@ class CompiledSender(CompiledMessage):
     @cython.cfunc
     @cython.exceptval(-1, check=True)
     def _stored_at(self, name: object) -> int64_t:
-        """When a message that is remembered was stored."""
+        """When a message that is remembered was stored: the last of its numbers."""
         first: bytes = self._remembered[name]
         when: int64_t
-        memcpy(cython.address(when), PyBytes_AS_STRING(first) + 32, 8)
+        size: cython.Py_ssize_t = cython.sizeof(when)
+        memcpy(cython.address(when), PyBytes_AS_STRING(first) + len(first) - size, size)
         return when
