@@ -16,6 +16,7 @@ from tandemmq.store.format.unit import SCHEDULE_TOPIC, Unit, bytes_of_records
 from tandemmq.store.log.errors import QueueInDoubt, QueueNotReady
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
+from tandemmq.store.log.reading.bulk import TagLimits
 from tandemmq.store.log.reading.named_records import Named
 from tandemmq.store.log.reading.record_reader import named_record
 
@@ -184,6 +185,14 @@ class _Reading:
                 self.count, self.records = bulk
                 self.next_offset += self.count
                 self.status = PullStatus.FOUND
+                return
+        elif wanted.tag_filter.by_code:
+            limits = TagLimits(SCAN_UNITS, wanted.max_messages, wanted.max_bytes)
+            span = range(wanted.offset, self._end)
+            tagged = self._store.read_tagged(queue, span, wanted.tag_filter.by_code, limits)
+            if tagged is not None:
+                self.next_offset, self.count, self.records = tagged
+                self.status = PullStatus.FOUND if tagged.found else PullStatus.NO_MATCHED_MESSAGE
                 return
         looked_at, enough = 0, SCAN_UNITS if wanted.tag_filter is not None else _READ_UNITS
         while looked_at < enough:

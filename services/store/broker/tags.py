@@ -1,6 +1,6 @@
 """Tag expressions: which messages of a queue a consumer wants (RocketMQ: ``FilterAPI``, ``DefaultMessageFilter``)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tandemmq.store.format.java import java_hash
 
@@ -18,6 +18,8 @@ class TagFilter:
 
     tags: frozenset[str]
     hashes: frozenset[int]
+    by_code: dict[int, bytes] = field(default_factory=dict, compare=False)
+    """The tags by their hashes, for the compiled core. Empty where one is not ASCII or has 0, or two have one."""
 
     def may_match(self, tags_code: int) -> bool:
         """Whether a unit with this tags code can be one of them."""
@@ -29,4 +31,6 @@ def parse_tags(expression: str) -> TagFilter | None:
     tags = {tag.strip() for tag in expression.split("||")} - {""}
     if not tags or "*" in tags:
         return None
-    return TagFilter(frozenset(tags), frozenset(java_hash(tag) & _LOW_32_BITS for tag in tags))
+    codes = {java_hash(tag): tag.encode() for tag in tags}
+    simple = len(codes) == len(tags) and 0 not in codes and all(tag.isascii() for tag in tags)
+    return TagFilter(frozenset(tags), frozenset(code & _LOW_32_BITS for code in codes), codes if simple else {})

@@ -41,7 +41,7 @@ from tandemmq.store.log.queues.queue_offsets import NextOffsets
 from tandemmq.store.log.queues.queue_repairs import QueueRepairs
 from tandemmq.store.log.queues.time_search import offset_by_time
 from tandemmq.store.log.queues.topic_retention import TopicRetention
-from tandemmq.store.log.reading.bulk import read_bulk
+from tandemmq.store.log.reading.bulk import TaggedRun, TagLimits, read_bulk, read_tagged
 from tandemmq.store.log.reading.named_records import NamedRecords
 from tandemmq.store.log.recovery.damage import DamagedRange, DamageList
 from tandemmq.store.log.recovery.file_problems import FileProblem
@@ -464,6 +464,12 @@ class MessageStore:
     ) -> tuple[int, bytes] | None:
         """Number and bytes of many records of a queue, where that is cheap; else None."""
         return read_bulk(self._parts, queue, offset, max_messages, max_bytes, self.confirm_offset)
+
+    def read_tagged(
+        self, queue: ConsumeQueue, span: range, wanted: dict[int, bytes], limits: TagLimits
+    ) -> TaggedRun | None:
+        """Records of a span of a queue with some tags, where that is cheap; else None. See `bulk.read_tagged`."""
+        return read_tagged(self._parts, queue, span, wanted, limits, self.confirm_offset)
 
     def named_records(self, queue: ConsumeQueue) -> NamedRecords:
         """What copies the records that units of a queue name."""

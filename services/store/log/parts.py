@@ -55,6 +55,23 @@ class RecordRun(Protocol):
         """How many units name records within ``room`` bytes, and these records; -1 where one does not fit its unit."""
         ...
 
+    def read_tagged(
+        self,
+        units: bytes,
+        log: ReadBuffer,
+        start: int,
+        stop: int,
+        topic: bytes,
+        queue_id: int,
+        first: int,
+        wanted: dict[int, bytes],
+        most: int,
+        room: int,
+        anyway: bool,
+    ) -> tuple[int, int, bool, bytes]:
+        """The records with wanted tags: units passed (-1: not so simple), records, whether there is enough, bytes."""
+        ...
+
 
 @dataclass(slots=True)
 class StoreParts:

@@ -1,7 +1,7 @@
 """Records that units name, read by the compiled core: the same as its Python twin reads, or nothing."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pytest
@@ -173,6 +173,9 @@ class Counted:
         self.asked += 1
         assert self.asked < 100
         return core().read(units, log, start, stop, topic, queue_id, first, room)
+
+    def read_tagged(self, *_: Any) -> tuple[int, int, bool, bytes]:
+        raise AssertionError("no tags are wanted here")
 
 
 async def test_a_pull_ends_where_there_is_no_room_for_a_unit_that_names_what_is_not_in_the_log(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The records that the units of a queue name, copied out of a log file's mapping and compared with these.
 
-Its Python twins are `behind_topic` and `shows_tags_code`. It reads what these read of a record; where one does not fit
-its unit, as far as a glance can tell, nothing is given, and Python finds out what is wrong.
+Its Python twins are `behind_topic` and `shows_tags_code`, and the reading of `Puller` where tags are wanted. It reads
+what these read of a record; where one does not fit its unit, as far as a glance can tell, nothing is given, and Python
+finds out what is wrong.
 """
 
 import cython
@@ -187,3 +188,88 @@ def read(
             named.number += 1
     PyBuffer_Release(cython.address(view))
     return count, records if count > 0 else b""
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def is_wanted(wanted: dict, last: cython.pointer(Tags)) -> cython.int:
+    """Whether the tag that was found last is wanted: others may have its hash."""
+    tag: bytes = wanted.get(last.code)
+    if tag is None or last.text == cython.NULL or last.size != _NAME + PyBytes_GET_SIZE(tag):
+        return 0
+    return memcmp(last.text + _NAME, PyBytes_AS_STRING(tag), PyBytes_GET_SIZE(tag)) == 0
+
+
+def read_tagged(
+    units: bytes, log: object, start: int64_t, stop: int64_t, topic: bytes, queue_id: cython.int, first: int64_t,
+    wanted: dict, most: int64_t, room: int64_t, anyway: cython.bint,
+) -> tuple[int, int, bool, bytes]:  # fmt: skip
+    """The records whose tags are wanted: units that were passed, records, whether there is enough, and their bytes.
+
+    As `read`; ``wanted`` has the tags by their codes, none of which is 0. At most ``most`` records are given, the first
+    of them ``anyway``, whether there is ``room`` or not. It ends before one that is wanted and lies elsewhere. -1 units
+    where one is no unit of a tag, its record is not the one that it names, or lies elsewhere at the beginning.
+    """
+    view: Py_buffer
+    unit: cython.p_const_uchar = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(units))
+    last: Tags
+    last.text = cython.NULL
+    last.code = last.at = last.size = 0
+    named: Named
+    named.topic = cython.cast(cython.p_const_uchar, PyBytes_AS_STRING(topic))
+    named.topic_size = PyBytes_GET_SIZE(topic)
+    named.queue_id = queue_id
+    named.number = first
+    PyObject_GetBuffer(log, cython.address(view), PyBUF_SIMPLE)
+    data: cython.p_const_uchar = cython.cast(cython.p_const_uchar, view.buf)
+    stop = min(stop, start + view.len)
+    pieces: list = []
+    count: int64_t = 0
+    total: int64_t = 0
+    begin: int64_t = 0
+    end: int64_t = 0  # of neighbours in the log that are not copied yet
+    full: cython.bint = False
+    passed: cython.Py_ssize_t = 0
+    number: cython.Py_ssize_t = PyBytes_GET_SIZE(units) // _UNIT
+    try:
+        while passed < number:
+            named.physical = tandem_get64(unit)
+            named.size = cython.cast(int32_t, tandem_get32(unit + 8))
+            named.code = tandem_get64(unit + 12)
+            if named.size <= _HEAD or named.size > view.len or named.code != cython.cast(int32_t, named.code):
+                passed = -1
+                break
+            if named.code in wanted:
+                if named.physical < start or named.physical >= stop:
+                    passed = passed if passed else -1
+                    break
+                if named.size > stop - named.physical or not is_named(
+                    data + (named.physical - start), cython.address(named), cython.address(last)
+                ):
+                    passed = -1
+                    break
+                if is_wanted(wanted, cython.address(last)):
+                    if count >= most or (total + named.size > room and (count or not anyway)):
+                        full = True
+                        break
+                    if named.physical != end:
+                        if end > begin:
+                            pieces.append(
+                                PyBytes_FromStringAndSize(
+                                    cython.cast(cython.p_const_char, data + (begin - start)), end - begin
+                                )
+                            )
+                        begin = named.physical
+                    end = named.physical + named.size
+                    count += 1
+                    total += named.size
+            unit += _UNIT
+            passed += 1
+            named.number += 1
+        if end > begin:
+            pieces.append(
+                PyBytes_FromStringAndSize(cython.cast(cython.p_const_char, data + (begin - start)), end - begin)
+            )
+    finally:
+        PyBuffer_Release(cython.address(view))
+    return passed, count, full, b"".join(pieces)

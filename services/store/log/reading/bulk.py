@@ -1,4 +1,9 @@
-"""Reading many messages of a queue at once: with the compiled core wherever they lie, else where they lie together."""
+"""Reading many messages of a queue at once: with the compiled core wherever they lie, else where they lie together.
+
+Messages with some tags are read so by the core alone.
+"""
+
+from typing import NamedTuple
 
 from tandemmq.store.format.unit import UNIT_SIZE, lie_together, place_of
 from tandemmq.store.log.parts import RecordRun, StoreParts
@@ -8,6 +13,7 @@ from tandemmq.store.log.segments.mapped_file import MappedFile
 # Fewer neighbours are read one by one; so many must follow each other at the beginning to give it a try.
 _FEW = 16
 _MOST = 8_192
+_FEW_TAGGED = 32
 _PIECE = 1_024
 """So many units are read at once: often fewer are wanted than there may be."""
 
@@ -58,6 +64,58 @@ def _read_named(
         if not count or (count < len(units) // UNIT_SIZE and file.start <= place_of(units, count) < stop):
             break  # there is no more room
     return (at - offset, b"".join(pieces)) if pieces else None
+
+
+class TaggedRun(NamedTuple):
+    """What was found of the messages with some tags."""
+
+    next_offset: int
+    """Up to here the queue has no more of them."""
+    found: int
+    records: bytes
+
+
+class TagLimits(NamedTuple):
+    """How far a queue is looked through."""
+
+    units: int
+    messages: int
+    bytes: int
+    """Of all records; the first is given in any case."""
+
+
+def read_tagged(
+    parts: StoreParts, queue: ConsumeQueue, span: range, wanted: dict[int, bytes], limits: TagLimits, log_end: int
+) -> TaggedRun | None:
+    """Records of a ``span`` of ``queue`` with tags that are ``wanted``, which it has by their codes.
+
+    Each of them is compared as by `read_bulk`, and its tag with the wanted one. None where it is not that simple. It
+    may end before the limits, where records lie in another file.
+    """
+    core = parts.record_run
+    if core is None or parts.damage.ranges:
+        return None
+    topic, queue_id = queue.topic.encode(), queue.queue_id
+    pieces: list[bytes] = []
+    at, count, room = span.start, 0, limits.bytes
+    stop = min(span.stop, at + limits.units)
+    units_at_once = min(_FEW_TAGGED + limits.messages, _PIECE)
+    while at < stop and count < limits.messages:
+        units = queue.read_bytes(at, min(units_at_once, stop - at))
+        file = parts.files.find(place_of(units)) if len(units) >= UNIT_SIZE else None
+        if file is None:
+            break
+        passed, given, full, records = core.read_tagged(
+            units, file.map, file.start, min(file.end, log_end), topic, queue_id, at,
+            wanted, limits.messages - count, room, not count,
+        )  # fmt: skip
+        if passed < 0:
+            break
+        pieces.append(records)
+        at, count, room, units_at_once = at + passed, count + given, room - len(records), _PIECE
+        if full or passed * UNIT_SIZE < len(units):
+            break
+    return None if at == span.start else TaggedRun(at, count, b"".join(pieces))
 
 
 def _neighbours(units: bytes) -> int | None:
