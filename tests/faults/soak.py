@@ -6,6 +6,7 @@
     python -m tests.faults.soak --three [--minutes 60] [--seed 7]      three nodes, promotions meanwhile: three_nodes.py
     python -m tests.faults.soak --delivery [--minutes 60] [--seed 7]    consumers, kills, power cuts, promotions
     python -m tests.faults.soak --model [--steps 100000000] [--seed 7]    deliveries and their models
+    python -m tests.faults.soak --timers 10000000     so many waiting messages, and a kill: timer_kill.py
     python -m tests.faults.soak --machine [--hours 2] [--examples 2000] [--seed 7]   a store and its model: machine.py
     python -m tests.faults.soak --derived [--minutes 60] [--seed 7]     flipped bits in queues and index
     python -m tests.faults.soak --missing [--minutes 60] [--seed 7]     files missing in every combination: missing.py
@@ -43,6 +44,7 @@ from tests.faults import (
     sanitized_core,
     siege,
     timer_damage,
+    timer_kill,
     transport_soak,
     wire_damage,
 )
@@ -215,6 +217,14 @@ def store_soak(seed: int, minutes: float, kinds: list[str], lives: int) -> int:
     return 0
 
 
+def waiting_soak(arguments: argparse.Namespace) -> int:
+    """What waits for its time in a store, or the models of deliveries; what was found, as exit code."""
+    if arguments.model:
+        return delivery_models.soak(arguments.seed, arguments.steps)
+    with tempfile.TemporaryDirectory(prefix="tandem-timers-") as scratch:
+        return timer_kill.soak(Path(scratch), arguments.timers)
+
+
 def pair_campaign(arguments: argparse.Namespace) -> list[str]:
     """The module of a campaign for `pair_soak`, and its options."""
     if arguments.pair:
@@ -238,6 +248,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="of one round of --delivery")
     parser.add_argument("--model", action="store_true", help="the state of deliveries against its models, in memory")
     parser.add_argument("--steps", type=int, default=STEPS, help="of --model")
+    parser.add_argument("--timers", type=int, default=0, help="kills a store in which so many wait; 400 bytes each")
     parser.add_argument("--machine", action="store_true", help="a store against a model of it, one process")
     parser.add_argument("--examples", type=int, default=EXAMPLES, help="examples that draw from one seed")
     parser.add_argument("--derived", action="store_true", help="flipped bits in consume queues and index")
@@ -268,8 +279,8 @@ def main() -> int:
         return sanitized_core.soak(arguments.seed, arguments.rounds)
     if arguments.remoting:
         return remoting_soak(arguments.seed, arguments.inputs)
-    if arguments.model:
-        return delivery_models.soak(arguments.seed, arguments.steps)
+    if arguments.timers or arguments.model:
+        return waiting_soak(arguments)
     minutes = arguments.hours * 60 or arguments.minutes
     if arguments.delivery:
         scenes = [arguments.scene] if arguments.scene else list(DELIVERY_SCENES)

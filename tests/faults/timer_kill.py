@@ -7,6 +7,7 @@ What was acknowledged waits when the store is open again, and is indexed. Some a
 
 import argparse
 import asyncio
+import resource
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,8 @@ class Found:
     early: int
     open_seconds: float
     """Until all of them were in the index."""
+    memory_mb: float
+    """Of this process then, the most it ever had."""
 
 
 def timed(number: int, now_ms: int) -> NewMessage:
@@ -95,7 +98,8 @@ async def look(root: Path, acknowledged: int) -> Found:
             await asyncio.sleep(0.1)
         numbers = Counter(number for number, _, _ in came)
         early = sum(stored < due for _, due, stored in came)
-        return Found(acknowledged, delays.timed.waiting + len(numbers), numbers, early, open_seconds)
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return Found(acknowledged, delays.timed.waiting + len(numbers), numbers, early, open_seconds, memory)
 
 
 def bodies(at: DeliveringStore, end: int) -> list[tuple[int, int, int]]:
@@ -133,11 +137,17 @@ def main(given: list[str] | None = None) -> int:
     if arguments.fill is not None:
         asyncio.run(fill(arguments.fill))
     with tempfile.TemporaryDirectory(prefix="tandem-timers-") as scratch:
-        root = Path(scratch) / "store"
-        found = asyncio.run(look(root, filled_and_killed(root, arguments.timers)))
+        return soak(Path(scratch) / "store", arguments.timers)
+
+
+def soak(root: Path, timers: int) -> int:
+    """Fill a store, kill it, look at it; what was found, as exit code."""
+    found = asyncio.run(look(root, filled_and_killed(root, timers)))
     wrong = problems(found)
-    said = f"{found.acknowledged:,} timers, open after {found.open_seconds:.1f} s: {wrong or 'all are there'}"
-    sys.stdout.write(f"{said}\n")
+    if found.acknowledged < timers:
+        wrong.append(f"the store took {found.acknowledged:,} of {timers:,} and then no more")
+    said = f"{found.acknowledged:,} timers, open after {found.open_seconds:.1f} s, {found.memory_mb:.0f} MB at most"
+    sys.stdout.write(f"{said}: {wrong or 'all are there'}\n")
     return 1 if wrong else 0
 
 
