@@ -16,6 +16,7 @@ from tandemmq.store.delivery.journal.facts import Dealt, Fact, Given, GivenAgain
 from tandemmq.store.delivery.journal.follower import JournalFollower
 from tandemmq.store.delivery.journal.journal_format import _Reader
 from tandemmq.store.delivery.journal.telling import Telling
+from tandemmq.store.delivery.ledger.due_item import unpack
 from tandemmq.store.delivery.ledger.durable_cursors import DurableCursors
 from tandemmq.store.delivery.ledger.ledger import DueBetween, Ledger
 from tandemmq.store.delivery.ledger.progress import QueueProgress
@@ -297,16 +298,14 @@ async def test_places_that_begin_together_are_told_in_turns() -> None:
 
 @pytest.mark.slow
 def test_dead_messages_are_thrown_out_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tandemmq.store.delivery.ledger import ledger as module
-
-    looked, unpack = 0, module.unpack
+    looked = 0
 
     def counted(item: int) -> tuple[int, int, int, int]:
         nonlocal looked
         looked += 1
         return unpack(item)
 
-    monkeypatch.setattr(module, "unpack", counted)
+    monkeypatch.setattr("tandemmq.store.delivery.ledger.ledger.unpack", counted)
     ledger, most, longest = Ledger(), 0, 0
     ledger.apply(Moved(PLACE, 0, 0))
     ledger.come_due(0)
@@ -356,7 +355,7 @@ async def test_a_heap_that_was_begun_is_begun_again(seen: int) -> None:
     begun = ledger.hold_back(bounds, bounds)
     for _ in range(seen):
         next(begun, None)
-    ledger.apply(GivenAgain(place, 6, 2, 8_000))
+    ledger.apply(GivenAgain(Place(GROUP, TOPIC, 9), 6, 2, 8_000))
     for _ in ledger.hold_back(bounds, bounds):
         pass
     ready = []
