@@ -20,9 +20,9 @@ _NEVER_SENT = "failed to connect to all addresses"
 READS = frozenset(
     {
         "Checksum", "Describe", "Examine", "FindMessages", "GetCluster", "GetConfiguration", "GetDamage",
-        "GetDelayOffsets", "GetGroup", "GetHistory", "GetJob", "GetLog", "GetOffsets", "GetRole", "GetTopic",
-        "GetWaiting", "ListActions", "ListGroups", "ListJobs", "ListQueues", "ListTopics", "ListUsers", "Pull",
-        "QueryMessage", "QueryOffsets", "Records", "Status", "TraceMessage", "ViewGroups", "ViewMessage",
+        "GetDelayOffsets", "GetGroup", "GetHistory", "GetJob", "GetLog", "GetOffsets", "GetRequestModes", "GetRole",
+        "GetTopic", "GetWaiting", "ListActions", "ListGroups", "ListJobs", "ListQueues", "ListTopics", "ListUsers",
+        "Pull", "QueryMessage", "QueryOffsets", "Records", "Status", "TraceMessage", "ViewGroups", "ViewMessage",
         "ViewMessages", "ViewWaiting", "WhoAmI",
     }
 )  # fmt: skip
