@@ -41,6 +41,11 @@ class ManualTimers:
     def time(self) -> float:
         return self.now
 
+    @property
+    def coming(self) -> int:
+        """Calls that are to come."""
+        return sum(due.call is not None for due in self._due)
+
     def spend(self, seconds: float) -> None:
         """Let so much time pass within a turn, as `elapsed` shows it."""
         self._elapsed += seconds

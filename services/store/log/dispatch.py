@@ -53,7 +53,8 @@ class Dispatcher:
         self._loading: asyncio.Future[object] | None = None
         self._scheduled = False
         self._told = False  # somebody was told of a record that is not dispatched yet
-        self._late: Timer | None = None  # of the turn that is scheduled, where it would be sooner if somebody waited
+        self._next: Timer | None = None  # of a turn that is to come later; it stays where reads come before it
+        self._late = False  # that turn would be sooner if somebody waited
         self._last = 0.0  # loop time when the last turn began that was scheduled
         self._readers = parts.queues.readers
         self._readers.first_came = self._hurry
@@ -99,45 +100,52 @@ class Dispatcher:
         besides.
         """
         told_before, self._told = self._told, self._told or told
-        if self._scheduled and (self._late is None or not told or told_before):
+        if self._scheduled and (not self._late or not told or told_before):
             return
         self._scheduled = True
-        if told:
+        if self._told:
             self._schedule(behind)
         else:
-            self._late = self._timers.call_later(_UNHURRIED_SECONDS, self._turn)
+            self._have_turn_at(self._timers.time() + _UNHURRIED_SECONDS, late=True)
 
     def _schedule(self, behind: bool) -> None:
         """Have a turn for records that somebody was told of."""
-        if self._late is not None:
-            self._not_late()
         now, hurry = self._timers.time(), self._readers.count > 0
         due = self._last + (_GATHER_SECONDS if hurry else _UNHURRIED_SECONDS)
-        if now >= due:
-            self._last = now
-            if behind:
-                self._timers.call_soon(self._timers.call_soon, self._turn)
-            else:
-                self._timers.call_soon(self._turn)
-        elif hurry:
-            self._last = due
-            self._timers.call_at(due, self._turn)
+        if now < due:
+            self._have_turn_at(due, late=not hurry)
+            return
+        self._not_later()
+        self._last = now
+        if behind:
+            self._timers.call_soon(self._timers.call_soon, self._turn)
         else:
-            self._late = self._timers.call_at(due, self._late_turn)
+            self._timers.call_soon(self._turn)
+
+    def _have_turn_at(self, due: float, *, late: bool) -> None:
+        """Have a turn then, or at the time that is set: each send after a read would have a timer of its own."""
+        if self._next is not None:
+            if late or not self._late:
+                return
+            self._not_later()
+        self._next, self._late = self._timers.call_at(due, self._later), late
 
     def _hurry(self) -> None:
         """Somebody waits for messages from now on."""
-        if self._late is not None and self._told:
+        if self._scheduled and self._late and self._told:
             self._schedule(behind=False)
 
-    def _late_turn(self) -> None:
-        self._last = self._timers.time()
-        self._turn()
+    def _later(self) -> None:
+        self._next, self._late = None, False
+        if self._scheduled:
+            if self._told:
+                self._last = self._timers.time()
+            self._turn()
 
-    def _not_late(self) -> None:
-        late, self._late = self._late, None
-        if late is not None:
-            late.cancel()
+    def _not_later(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+        self._next, self._late = None, False
 
     def catch_up(self, *, told: bool = False) -> None:
         """Dispatch now what is still being gathered: whoever has been told of a message must find it.
@@ -152,7 +160,6 @@ class Dispatcher:
 
     def _turn(self) -> None:
         self._scheduled = False
-        self._not_late()
         limit = self._limit()
         if self.position >= limit or self._stopped:
             self._told = False

@@ -177,3 +177,26 @@ async def test_a_busy_store_dispatches_at_leisure_until_somebody_waits_for_messa
     assert 0.018 <= await waits_so_long() <= 0.021
     own.cancel()
     await store.close()
+
+
+async def test_sends_and_reads_in_turns_leave_no_timers_behind(tmp_path: Path) -> None:
+    """Each read dispatches what a send has scheduled a turn for: each would leave its turn behind, one after the other."""
+    timers = ManualTimers()
+    store = opened(tmp_path, timers=timers, **QUIET)
+    await timers.advance(1)
+    reader = store.ensure_queue("Topic0", 2).wait_beyond(0)
+    before = timers.coming
+    for _ in range(50):
+        store.append(message(0))
+        queue = store.queue("Topic0", 0)
+        await asyncio.sleep(0)
+    assert timers.coming <= before + 1
+    assert queue is not None
+    assert queue.max_offset == 50
+    for waits in (True, False):
+        store.append(message(6))
+        await timers.advance(0.002 if waits else 0.02)
+        assert store.dispatched_offset == store.commit_log.max_offset
+        reader.cancel()
+        await timers.advance(0)
+    await store.close()
