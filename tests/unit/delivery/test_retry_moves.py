@@ -12,8 +12,9 @@ from tandemmq.store.broker.topics import TopicConfig
 from tandemmq.store.delivery.delays.delays import Delays
 from tandemmq.store.delivery.errors import HandleExpired
 from tandemmq.store.delivery.journal import base
-from tandemmq.store.delivery.journal.facts import Forgotten, Place
+from tandemmq.store.delivery.journal.facts import Dealt, Forgotten, Given, Moved, Place
 from tandemmq.store.delivery.ledger import copied_messages
+from tandemmq.store.delivery.ledger.ledger import Ledger
 from tandemmq.store.delivery.port import Wish
 from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules
 from tandemmq.store.delivery.retries import retry_moves
@@ -437,3 +438,59 @@ async def test_what_is_not_known_to_have_moved_is_not_answered_as_done(
         assert [one.error for one in outcomes[1:]] == [None, None], "what this start has given out is known"
         (moved,) = (await again.delivery.receive(Wish(GROUP, TOPIC, invisible_ms=HOUR_MS, wait_ms=60_000))).messages
         assert bodies([moved]) == bodies([message])
+
+
+async def test_what_had_moved_before_the_base_and_lies_after_the_position_is_not_answered_as_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One message that is held for long keeps the position back; those after it move, and are acknowledged."""
+    monkeypatch.setattr(retry_moves, "LONGEST_HOLD_MS", 1 << 50)
+    monkeypatch.setattr(retry_moves, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(retry_moves, "_LEAST_LEFT_MS", 0)
+    place = Place(GROUP, TOPIC, 0)
+    async with delivering(tmp_path / "store") as at:
+        await at.send(TOPIC, 6)
+        batch = await at.delivery.receive(Wish(GROUP, TOPIC, most=5, invisible_ms=HOUR_MS))
+        _, moved, done, held, late = batch.messages
+        at.delivery.receiving._there.moves._most_put_off = 0
+        await at.delivery.change_invisible(GROUP, TOPIC, moved.handle, 1_000)
+        progress = at.delivery.ledger.progress(place)
+        assert progress is not None
+        while 1 in progress.entries:
+            await asyncio.sleep(0.01)
+        await at.delivery.acknowledge(GROUP, TOPIC, [done.handle])
+        monkeypatch.setattr(base, "_LEAST_BYTES", 0)
+        monkeypatch.setattr(base, "_TIMES_STATE", 0)
+        for _ in range(20):  # the base moves on, from unit to unit
+            at.delivery.journal.keep_base_soon()
+            await turns()
+            at.delivery.journal.write()
+        monkeypatch.undo()
+        await at.delivery.acknowledge(GROUP, TOPIC, [late.handle])
+        at.delivery.journal.write()
+        copy = at.killed(tmp_path / "copy")
+    async with delivering(copy) as again:
+        handles = [one.handle for one in (moved, done, held, late)]
+        outcomes = [one.error for one in await again.delivery.acknowledge(GROUP, TOPIC, handles)]
+        assert isinstance(outcomes[0], HandleExpired), "it comes again"
+        assert isinstance(outcomes[1], HandleExpired), "it may have moved as well"
+        assert outcomes[2:] == [None, None], "what is held counts, and what was acknowledged since then was"
+
+
+def test_only_what_was_told_before_a_snapshot_is_not_known_to_have_moved() -> None:
+    place, whole, later = Place(GROUP, TOPIC, 0), Ledger(), Ledger()
+    whole.apply(Moved(place, 1, 0))
+    whole.apply(Given(place, 1, 9, 5_000))
+    for fact in (Dealt(place, 1, 2), Dealt(place, 5)):
+        whole.apply(fact)
+    progress = whole.progress(place)
+    assert progress is not None
+    snapshot = list(progress.snapshot(2))
+    assert len(snapshot) > 1
+    later.apply(Moved(place, 3, 0))  # a commit of that time; what came before it is not read any more
+    for ledger in (whole, later):
+        for piece in snapshot:
+            ledger.apply(piece)
+        ledger.apply(Dealt(place, 7))
+    assert [at for at in range(12) if whole.forgot_copies(place, at)] == [0]
+    assert [at for at in range(12) if later.forgot_copies(place, at)] == [0, 1, 2, 5]

@@ -180,7 +180,7 @@ async def test_a_busy_store_dispatches_at_leisure_until_somebody_waits_for_messa
 
 
 async def test_sends_and_reads_in_turns_leave_no_timers_behind(tmp_path: Path) -> None:
-    """Each read dispatches what a send has scheduled a turn for: each would leave its turn behind, one after the other."""
+    """A read dispatches what a send has scheduled a turn for: each would leave a turn, one after the other."""
     timers = ManualTimers()
     store = opened(tmp_path, timers=timers, **QUIET)
     await timers.advance(1)

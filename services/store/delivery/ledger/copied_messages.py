@@ -5,10 +5,13 @@ start, and on the store that takes over. What lies before the journal's base is 
 may be (`Ledger.forgot_copies`).
 """
 
+from array import array
+from bisect import bisect_left
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from tandemmq.store.delivery.journal.facts import Dealt
+from tandemmq.store.delivery.journal.facts import Dealt, Snapshot
 from tandemmq.store.delivery.ledger.progress import OpenEntry, QueueProgress
 
 _MOST_REMEMBERED = 20_000
@@ -23,6 +26,20 @@ class CopiedMessage(NamedTuple):
     delivery: OpenEntry
     copies: tuple[int, ...]
     """Log offsets, in the order in which they were written; what takes a copy back is one too. The newest few."""
+
+
+class UntoldMessages:
+    """What a snapshot says nothing of, but that it is dealt with: whether it was copied was told before it, if ever."""
+
+    def __init__(self, parts: Iterable[Snapshot]) -> None:
+        self._open = array("q")
+        for part in parts:
+            self._end = part.given
+            self._open.extend([offset for offset, *_ in part.entries])
+
+    def __contains__(self, offset: int) -> bool:
+        at = bisect_left(self._open, offset)
+        return offset < self._end and self._open[at : at + 1] != array("q", (offset,))
 
 
 class CopiedMessages:

@@ -24,7 +24,7 @@ from tandemmq.store.delivery.journal.facts import (
     Snapshot,
     TimersDone,
 )
-from tandemmq.store.delivery.ledger.copied_messages import CopiedMessage, CopiedMessages
+from tandemmq.store.delivery.ledger.copied_messages import CopiedMessage, CopiedMessages, UntoldMessages
 from tandemmq.store.delivery.ledger.due_item import DUE_AT, MOST_MESSAGES, pack, unpack
 from tandemmq.store.delivery.ledger.progress import (
     MOST_DUE,
@@ -56,7 +56,7 @@ _ANY_TIME = DueBetween(0, MOST_DUE)
 class _Account:
     """One place in the ledger."""
 
-    __slots__ = ("aside", "copies_known_from", "number", "pieces", "progress", "ready")
+    __slots__ = ("aside", "copies_known_from", "number", "pieces", "progress", "ready", "untold")
 
     def __init__(self, progress: QueueProgress, number: int) -> None:
         self.progress = progress
@@ -64,7 +64,8 @@ class _Account:
         self.ready: OrderedDict[int, None] = OrderedDict()
         self.aside: set[int] = set()
         self.pieces: list[Snapshot] | None = None
-        self.copies_known_from = 0
+        self.copies_known_from = progress.cursor  # what became of those before was told before the journal's base
+        self.untold: UntoldMessages | None = None
 
 
 class Ledger:
@@ -117,7 +118,9 @@ class Ledger:
     def forgot_copies(self, place: Place, offset: int) -> bool:
         """Whether a message may have been copied of which `copied` says nothing: that was too long ago."""
         account = self._places.get(place)
-        return account is not None and offset < account.copies_known_from
+        if account is None:
+            return False
+        return offset < account.copies_known_from or (account.untold is not None and offset in account.untold)
 
     def became_dead_letter(self, place: Place, offset: int) -> None:
         """The copy of a message that had not moved is its dead letter, for which nobody comes with its handle.
@@ -532,13 +535,15 @@ class Ledger:
         account = self._places.get(fact.place)
         if account is None:
             account = self._open(fact.place, fact.cursor, fact.resets)
-            account.copies_known_from = fact.cursor  # what became of those before was told before the journal's base
         if fact.more:
             account.pieces = [*(account.pieces or ()), fact]
             return
         parts, account.pieces = [*(account.pieces or ()), fact], None
-        self._empty(account)
         progress = account.progress
+        known = progress.cursor, progress.given, len(progress.entries)
+        if known != (fact.cursor, fact.given, sum([len(part.entries) for part in parts])):
+            account.untold = UntoldMessages(parts)
+        self._empty(account)
         progress.forget()
         runs_due: dict[int, list[tuple[int, int]]] = {}
         for part in chain.from_iterable(map(snapshot_parts, parts)):
