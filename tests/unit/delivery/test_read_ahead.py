@@ -54,6 +54,14 @@ def test_small_receives_share_a_read_and_miss_nothing() -> None:
     assert at.reader.reads == 3
 
 
+def test_what_has_all_been_given_out_takes_no_memory() -> None:
+    at = Ahead()
+    for _ in range(4):
+        assert len(at.take(8)) == 8
+    assert at.reader.reads == 1
+    assert not at.ahead._read, "a record may have some megabytes, and there are many places"
+
+
 def reset(at: Ahead) -> None:
     at.progress.move(Moved(PLACE, 1, 1))
 

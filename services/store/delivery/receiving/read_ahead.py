@@ -44,11 +44,14 @@ class ReadAhead:
         if tags is not None or most >= _MESSAGES:
             return self._reader.stretch(place, offset, most, most_bytes, tags)
         read = self._read.get(place)
-        if read is None or read.at == len(read.records) or not self._counts(read, progress):
+        if read is None or not self._counts(read, progress):
             read = self._read_more(progress)
             if read is None:
                 return self._reader.stretch(place, offset, most, most_bytes, tags)
-        return _taken(read, offset, most, most_bytes)
+        found = _taken(read, offset, most, most_bytes)
+        if not found.more:
+            del self._read[place]  # its records may be large
+        return found
 
     def _counts(self, read: _Read, progress: QueueProgress) -> bool:
         return (
