@@ -17,6 +17,7 @@ from tandemmq.store.delivery.ledger import copied_messages
 from tandemmq.store.delivery.ledger.ledger import Ledger
 from tandemmq.store.delivery.port import Wish
 from tandemmq.store.delivery.receiving.receive_rules import ReceiveRules
+from tandemmq.store.delivery.receiving.receiving import Receiving
 from tandemmq.store.delivery.retries import retry_moves
 from tandemmq.store.log.edges.disk import LocalDisk
 from tests.manual_timers import turns
@@ -452,6 +453,7 @@ async def test_what_had_moved_before_the_base_and_lies_after_the_position_is_not
         await at.send(TOPIC, 6)
         batch = await at.delivery.receive(Wish(GROUP, TOPIC, most=5, invisible_ms=HOUR_MS))
         _, moved, done, held, late = batch.messages
+        assert isinstance(at.delivery.receiving, Receiving)
         at.delivery.receiving._there.moves._most_put_off = 0
         await at.delivery.change_invisible(GROUP, TOPIC, moved.handle, 1_000)
         progress = at.delivery.ledger.progress(place)

@@ -186,13 +186,13 @@ async def test_sends_and_reads_in_turns_leave_no_timers_behind(tmp_path: Path) -
     await timers.advance(1)
     reader = store.ensure_queue("Topic0", 2).wait_beyond(0)
     before = timers.coming
-    for _ in range(50):
+    for at in range(50):
         store.append(message(0))
         queue = store.queue("Topic0", 0)
+        assert queue is not None
+        assert queue.max_offset == at + 1
         await asyncio.sleep(0)
     assert timers.coming <= before + 1
-    assert queue is not None
-    assert queue.max_offset == 50
     for waits in (True, False):
         store.append(message(6))
         await timers.advance(0.002 if waits else 0.02)
