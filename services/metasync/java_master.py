@@ -26,6 +26,7 @@ from tandemmq.metadata.transfers import BrokenTransfer
 from tandemmq.metasync.data_version import DataVersion
 from tandemmq.metasync.errors import MasterAway
 from tandemmq.metasync.keeper import Keeper
+from tandemmq.metasync.master_tables import Check
 from tandemmq.metasync.offset_tables import ConsumerOffsetTable, GroupQueueOffsets, PendingCommit
 from tandemmq.metasync.tables import Content, TableKind
 
@@ -107,8 +108,8 @@ class JavaTables:
         """See MasterTables: it takes none."""
         return 0
 
-    async def request_modes(self) -> str | None:
-        """See MasterTables; 4.9 keeps none. Raises MasterAway, PeerGone."""
+    async def request_modes(self, check: Check) -> str | None:
+        """See MasterTables; 4.9 keeps none. Its versions are its tables. Raises MasterAway, PeerGone."""
         answer = await self._client.ask(Command(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, fields={}), self._timeout)
         if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
             return None

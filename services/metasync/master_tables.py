@@ -1,6 +1,6 @@
 """MasterTables: the tables of the master, as a slave asks for them; here those of another metadata service."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
@@ -16,6 +16,9 @@ from tandemmq.metasync.errors import MasterAway
 from tandemmq.metasync.offset_tables import PendingCommit, topic_and_group
 from tandemmq.metasync.tables import Content, TableKind
 from tandemmq.metasync.translate import content_of, table_pages, version_of
+
+Check = Callable[[Mapping[TableKind, DataVersion]], None]
+"""Looks at a master's versions; raises StaleMaster where it is not to be followed."""
 
 
 class MasterTables(Protocol):
@@ -33,8 +36,11 @@ class MasterTables(Protocol):
         """Hand over commits; how many of them, from the first on, the master has answered."""
         ...
 
-    async def request_modes(self) -> str | None:
-        """The document that says which groups pop which topics; None: such a master keeps none."""
+    async def request_modes(self, check: "Check") -> str | None:
+        """The document that says which groups pop which topics; None: such a master keeps none.
+
+        It raises what `check` does with the master's versions, where these are cheap to have.
+        """
         ...
 
 
@@ -112,9 +118,10 @@ class ServiceTables:
         request = pb.CommitOffsetsRequest(commits=[_commit(one) for one in commits])
         return len((await self._stub.CommitOffsets(request, timeout=self._timeout)).results)
 
-    async def request_modes(self) -> str | None:
-        """See MasterTables. Raises MasterAway."""
+    async def request_modes(self, check: Check) -> str | None:
+        """See MasterTables. Raises MasterAway: it is no master, too, and would ask another in its turn, or us."""
         try:
+            check(await self.versions())
             answer = await self._stub.GetRequestModes(pb.GetRequestModesRequest(), timeout=self._timeout)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:  # an older release

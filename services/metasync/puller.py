@@ -48,6 +48,8 @@ class TablePuller:
         """By the clock of the timers, the time of the last cycle that left a table equal to the master's."""
         self.taken_over: dict[TableKind, int] = dict.fromkeys(TableKind, 0)
         self.failures: dict[TableKind, int] = dict.fromkeys(TableKind, 0)
+        self._stale_ones: Mapping[TableKind, StaleMaster] = {}
+        """Tables of the master that were older than ours in the last cycle that it answered."""
         self.handed_over = 0
         self.cycles = 0
 
@@ -63,14 +65,20 @@ class TablePuller:
             await self.timers.sleep(interval)
 
     async def request_modes(self) -> str | None:
-        """See MasterTables. Raises as a MasterLink does."""
+        """See MasterTables. Raises as a MasterLink does; StaleMaster: it is not to be followed."""
+        self._distrust(self._stale_ones)
         async with self._link.opened() as masters:
-            return await masters.request_modes()
+            return await masters.request_modes(lambda versions: self._distrust(self._stale(versions)))
+
+    def _distrust(self, stale_ones: Mapping[TableKind, StaleMaster]) -> None:
+        for error in stale_ones.values():
+            raise StaleMaster(error.message, remedy=error.remedy)
 
     def stopped(self) -> None:
         """This node is no slave any more: what went wrong before is past."""
         self.problems.clear()
         self.synced_at.clear()
+        self._stale_ones = {}
 
     async def cycle(self) -> None:
         """Hand over commits and copy every table that differs. Problems are told and counted, never raised."""
@@ -82,7 +90,7 @@ class TablePuller:
             except (grpc.aio.AioRpcError, TandemError) as error:
                 self._failed_all(error)
                 return
-            stale_ones = self._stale(versions)
+            stale_ones = self._stale_ones = self._stale(versions)
             try:
                 if not stale_ones:
                     await self._hand_over(masters, versions)

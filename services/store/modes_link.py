@@ -51,7 +51,8 @@ class ModesLink:
 
     def start(self) -> None:
         """Begin, in the background."""
-        self._modes.follows = lambda: self._mastership.is_slave
+        own = self._mastership
+        self._modes.follows = lambda: own.is_slave or own.fenced_by > 0
         self._task = asyncio.create_task(self._follow(), name="request modes")
 
     async def stop(self) -> None:

@@ -14,17 +14,19 @@ from tandemmq.common.net.remoting.server import RemotingServer
 from tandemmq.common.wire.remoting.codes import RequestCode, ResponseCode
 from tandemmq.common.wire.remoting.command import Command
 from tandemmq.metadata.v1 import metadata_pb2 as pb
-from tandemmq.metasync.errors import MasterAway
+from tandemmq.metasync.errors import MasterAway, UnreadableDocument
 from tandemmq.metasync.java_master import JavaLink
 from tandemmq.metasync.keeper import Keeper
 from tandemmq.metasync.puller import TablePuller
+from tandemmq.metasync.request_modes import modes_of_store
 from tandemmq.store.v1 import replica_log_pb2 as log_pb
 from tandemmq.store.v1.replica_log_pb2_grpc import ReplicaLogStub
 from tests.contract.remoting.classic_client import ClassicClient
 from tests.contract.remoting.conftest import port_of
 from tests.contract.remoting.test_request_modes import FILE, MAP, mode_of, put, said, shown
+from tests.integration.metasync.test_sync import put as put_topic
 from tests.integration.metasync.test_with_store import Node
-from tests.metasync_process import wait_until
+from tests.metasync_process import MetasyncProcess, wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -120,3 +122,69 @@ def test_a_master_answers_its_own_stores_file(nodes: tuple[Node, Node]) -> None:
         assert put(a.store, said("poppers", "t")) == ResponseCode.SUCCESS
         document = stub.GetRequestModes(pb.GetRequestModesRequest()).document_json
     assert json.loads(document)[MAP] == {"t": {"poppers": said("poppers", "t")}}
+
+
+def refusal_of(slave: MetasyncProcess) -> str:
+    """Why a slave has no modes; fails where it does not say so at once."""
+    with slave.stub() as stub, pytest.raises(grpc.RpcError) as refused:
+        stub.GetRequestModes(pb.GetRequestModesRequest(), timeout=5)
+    return str(refused.value.details())
+
+
+def test_two_slaves_do_not_ask_each_other_for_ever(tmp_path: Path) -> None:
+    """So it is in the middle of a change of masters."""
+    with MetasyncProcess(tmp_path / "a") as a, MetasyncProcess(tmp_path / "b", broker_role="SLAVE") as b:
+        b.settings["metasync_master_address"] = a.address
+        b.restart()
+        a.settings |= {"broker_role": "SLAVE", "metasync_master_address": b.address}
+        a.restart()
+        for each, other in ((a, b), (b, a)):
+            assert f"{other.address} is a slave itself" in refusal_of(each)
+
+
+def test_a_master_that_has_lost_its_tables_is_not_followed(tmp_path: Path) -> None:
+    with (
+        MetasyncProcess(tmp_path / "a", broker_role="ASYNC_MASTER") as master,
+        MetasyncProcess(tmp_path / "b", broker_role="SLAVE", metasync_master_address=master.address) as slave,
+    ):
+        put_topic(master, "t")
+        wait_until(lambda: slave.names() == {"t"}, "copied")
+        for file in (master.directory / "config").iterdir():
+            file.unlink()
+        master.restart()
+        assert "is older" in refusal_of(slave)
+
+
+def test_modes_are_read_as_the_store_reads_them(tmp_path: Path) -> None:
+    file = tmp_path / "config" / FILE
+    backup = file.with_name(f"{FILE}.bak")
+    assert modes_of_store(tmp_path) == ""
+    file.parent.mkdir()
+    backup.write_text('{"messageRequestModeMap":{}}')
+    assert modes_of_store(tmp_path) == backup.read_text(), "the file is missing"
+    file.write_text('{"messageRequestModeMap":{"t"')
+    assert modes_of_store(tmp_path) == backup.read_text(), "the file is broken"
+    backup.unlink()
+    with pytest.raises(UnreadableDocument, match=FILE):
+        modes_of_store(tmp_path)
+    file.write_text('{"messageRequestModeMap":{"t":{}}}')
+    assert modes_of_store(tmp_path) == file.read_text()
+
+
+def test_a_master_that_was_replaced_takes_none(nodes: tuple[Node, Node]) -> None:
+    a, _ = nodes
+    internal = next(e["internal"] for e in a.store.events() if e["event"] == "listening internally")
+    with grpc.insecure_channel(internal) as channel:
+        ReplicaLogStub(channel).Fence(log_pb.FenceRequest(epoch=7))
+    with ClassicClient(port_of(a.store)) as client:
+        body = json.dumps(said("poppers", "t")).encode()
+        refused = client.call(RequestCode.SET_MESSAGE_REQUEST_MODE, None, body)
+    assert (refused.code, shown(a.store)) == (ResponseCode.SYSTEM_ERROR, {})
+    assert "a newer master has replaced it" in (refused.remark or "")
+
+
+def test_a_master_that_is_away_is_said_to_be(tmp_path: Path) -> None:
+    away = {"metasync_master_address": "127.0.0.1:1", "metasync_initial_delay": 3_600_000}
+    with MetasyncProcess(tmp_path / "b", broker_role="SLAVE", **away) as slave:
+        assert refusal_of(slave).startswith("127.0.0.1:1 answers UNAVAILABLE")
+        assert "GetRequestModes" not in slave.log.read_text(), "it is no failure of ours"

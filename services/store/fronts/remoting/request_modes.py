@@ -54,7 +54,7 @@ class RequestModes:
         self._table = LocalTable(MODES, root, disk, clock)
         self._turn = asyncio.Lock()
         self.follows: Callable[[], bool] = lambda: False
-        """Whether the modes are a master's: none is set here then."""
+        """Whether the modes are another master's, now or soon: none is set here then."""
 
     def pops(self, group: str, topic: str) -> bool:
         """Whether the group pops this topic."""
@@ -70,7 +70,9 @@ class RequestModes:
         async with self._turn:
             if self.follows():
                 raise RemotingRefusal(
-                    ResponseCode.SYSTEM_ERROR, "This broker is a slave and takes its master's modes: set it there."
+                    ResponseCode.SYSTEM_ERROR,
+                    "This broker is a slave, or a newer master has replaced it, and it takes its master's modes: "
+                    "set it there.",
                 )
             modes = self._table.get(topic)
             groups = {} if modes is None else modes.groups
