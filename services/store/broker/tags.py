@@ -31,6 +31,7 @@ def parse_tags(expression: str) -> TagFilter | None:
     tags = {tag.strip() for tag in expression.split("||")} - {""}
     if not tags or "*" in tags:
         return None
-    codes = {java_hash(tag): tag.encode() for tag in tags}
+    codes = {java_hash(tag): tag for tag in tags}
     simple = len(codes) == len(tags) and 0 not in codes and all(tag.isascii() for tag in tags)
-    return TagFilter(frozenset(tags), frozenset(code & _LOW_32_BITS for code in codes), codes if simple else {})
+    by_code = {code: tag.encode() for code, tag in codes.items()} if simple else {}
+    return TagFilter(frozenset(tags), frozenset(code & _LOW_32_BITS for code in codes), by_code)

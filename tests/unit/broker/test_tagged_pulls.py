@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from tandemmq.store.broker.pulled import PullStatus
+from tandemmq.store.broker.tags import parse_tags
 from tandemmq.store.compiled_core import core_problem, reading_core
 from tandemmq.store.format.java import java_hash
 from tandemmq.store.format.record import decode_record, split_records
@@ -122,3 +123,10 @@ async def test_where_a_record_is_not_its_unit_s_python_finds_out(tmp_path: Path)
         before = kit.store.read_tagged(queue, range(10), wanted, limits)
         assert before is not None
         assert before.found == 10
+
+
+def test_a_tag_that_is_no_text_matches_nothing() -> None:
+    """Half of a surrogate pair, as JSON may have it."""
+    found = parse_tags("a || \ud800")
+    assert found is not None
+    assert (found.tags, found.by_code) == (frozenset({"a", "\ud800"}), {})
