@@ -312,3 +312,37 @@ def test_what_another_cluster_has_at_the_usual_port_is_left_alone(monkeypatch: p
     known.append(admin_pb2.ServiceState(service="store", address="10.0.0.5:9081"))
     assert discovery.resolve("admin", "h:9081") == "h:8083"
     assert discovery.resolve("replicator", "h:9081") == "h:8084"
+
+
+def test_a_slave_leads_to_no_other_broker_s_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not to another cluster's either, which has the port of admin beside it."""
+    from tandemmq.admin.v1 import admin_pb2
+    from tandemmq.node.v1.node_pb2 import DescribeResponse
+
+    slave = DescribeResponse(service="store", host_name="b", pid=7, started_ms=1_000)
+
+    def node(broker: str, role: "admin_pb2.NodeRole.ValueType", store: str, pid: int) -> admin_pb2.Node:
+        described = DescribeResponse(service="store", host_name="b", pid=pid, started_ms=1_000)
+        state = admin_pb2.ServiceState(service="store", address=store, answers=True, description=described)
+        return admin_pb2.Node(role=role, broker_name=broker, services=[state])
+
+    def found(*nodes: admin_pb2.Node) -> str:
+        monkeypatch.setattr(discovery, "_cluster_at", lambda _: admin_pb2.Cluster(nodes=nodes))
+        return resolve("store", "b:8081")
+
+    others = {"b:8081": slave, "b:8083": DescribeResponse(service="admin")}
+    monkeypatch.setattr(discovery, "_described", others.get)
+    monkeypatch.setattr(discovery, "_is_slave", lambda _: True)
+    monkeypatch.setenv("TANDEM_SERVER", "b:8081")
+    first = node("first", admin_pb2.MASTER, "a:8081", 1)
+    second = (node("second", admin_pb2.MASTER, "c:8081", 3), node("second", admin_pb2.SLAVE, "b:8081", 7))
+    assert found(first, *second) == "c:8081"
+    assert found(first) == "b:8081", "an admin that does not know the slave is another cluster's"
+    second[0].services[0].answers = False
+    assert found(first, *second) == "b:8081"
+
+    def refused(_: str) -> admin_pb2.Cluster:
+        raise grpc.RpcError
+
+    monkeypatch.setattr(discovery, "_cluster_at", refused)
+    assert resolve("store", "b:8081") == "b:8081", "who may not ask admin still reaches the store"

@@ -3,7 +3,7 @@
 An admin knows where each service is. A store, metasync or replicator knows no admin: it is looked for where `tandem up`
 puts it, the same way from that port as by default, and at the usual port of the same host: another cluster's
 may be there, so one that does not know the port that was named is not asked. Other services are looked for beside only.
-A store that is a slave now stands for its cluster too: the master is found by admin.
+A store that is a slave now stands for its broker too: an admin that knows this very process tells where the master is.
 """
 
 import os
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import grpc
 
     from tandemmq.admin.v1.admin_pb2 import Cluster
+    from tandemmq.node.v1.node_pb2 import DescribeResponse
 
 _PORTS = {
     "store": default_ports.STORE,
@@ -52,13 +53,41 @@ def resolve(service: str, address: str) -> str:
 
 
 def _with_master(address: str) -> str:
-    """The address of a store, or of its master where it is a slave and an admin knows the other."""
+    """The address of a store, or of its master where it is a slave and an admin knows both, and reaches the other."""
     if "," in address or not _is_slave(address):
         return address
+    import grpc
+
+    own = _described(address)
     for candidate in candidates(address, "store", "admin"):
-        if service_at(candidate) == "admin" and _looks_after(candidate, address, "store"):
-            return _told_by_admin(candidate, "store") or address
+        if own is None or service_at(candidate) != "admin":
+            continue
+        try:
+            cluster = _cluster_at(candidate)
+        except grpc.RpcError:  # it may be another cluster's, or we may not ask: the store itself says what it refuses
+            continue
+        if found := _master_of(own, cluster, _split(candidate)[0]):
+            return found
     return address
+
+
+def _master_of(slave: "DescribeResponse", cluster: "Cluster", host: str) -> str:
+    """The address of the store of a slave's master, as `of_cluster`; empty where it is not there."""
+    from tandemmq.admin.v1 import admin_pb2
+
+    process = _process(slave)
+    for node in cluster.nodes:
+        if any(one.service == "store" and _process(one.description) == process for one in node.services):
+            for other in cluster.nodes:
+                if other.role == admin_pb2.MASTER and other.broker_name == node.broker_name:
+                    for one in other.services:
+                        if one.service == "store" and one.answers:
+                            return _dialled(one.address, host)
+    return ""
+
+
+def _process(described: "DescribeResponse") -> tuple[str, int, int]:
+    return described.host_name, described.pid, described.started_ms
 
 
 def _is_slave(store: str) -> bool:
@@ -126,13 +155,22 @@ def of_cluster(cluster: "Cluster", service: str, host: str) -> str:
     for node in nodes:
         for one in node.services:
             if one.service == service:
-                its_host, port = _split(one.address)
-                return f"{host if is_loopback(its_host) else its_host}:{port}"
+                return _dialled(one.address, host)
     return ""
+
+
+def _dialled(address: str, host: str) -> str:
+    its_host, port = _split(address)
+    return f"{host if is_loopback(its_host) else its_host}:{port}"
 
 
 def service_at(address: str) -> str:
     """What answers there says that it is; empty if nobody does."""
+    described = _described(address)
+    return "" if described is None else described.service
+
+
+def _described(address: str) -> "DescribeResponse | None":
     import grpc
 
     from tandemmq.node.v1.node_pb2 import DescribeRequest
@@ -140,9 +178,10 @@ def service_at(address: str) -> str:
 
     try:
         with _channel(address) as channel:
-            return str(NodeStub(channel).Describe(DescribeRequest(), timeout=_SECONDS).service)
+            answer: DescribeResponse = NodeStub(channel).Describe(DescribeRequest(), timeout=_SECONDS)
+            return answer
     except grpc.RpcError:
-        return ""
+        return None
 
 
 def _channel(address: str) -> "grpc.Channel":
