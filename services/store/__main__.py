@@ -175,7 +175,7 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
     internal.on_drain(inner.replica_log.drain)
     host.on_close(internal.stop)
     follow_metasync(host, metrics, metasync)
-    show_name_servers(metrics, described, classic)
+    show_problems(metrics, described, classic, store)
     host.stop_signal.listen()  # before anything says SERVING: whoever hears that may stop us
     await internal.serving()
     log.info("store open", directory=str(settings.store_path_root_dir.absolute()), core=core.state, **recovered(store))
@@ -183,10 +183,10 @@ async def serve(settings: StoreSettings, announce: Announce | None = None, stop:
     await host.run_until_stopped(lambda: announce(host, store) if announce is not None else None)
 
 
-def show_name_servers(metrics: StoreMetrics, described: NodeServicer, classic: ClassicClients) -> None:
-    """Where the broker registers: the metrics show who is there, and what the node says of itself why one is away."""
+def show_problems(metrics: StoreMetrics, described: NodeServicer, classic: ClassicClients, store: MessageStore) -> None:
+    """What the node says of itself: why a name server is away, which the metrics show too, and what the disk lacks."""
     metrics.watch_peers(*classic.name_servers)
-    described.problems = classic.problems
+    described.problems = lambda: [*store.problems(), *classic.problems()]
 
 
 def follow_metasync(host: ServiceHost, metrics: StoreMetrics, link: MetasyncLink | None) -> None:

@@ -156,8 +156,11 @@ def _order(version: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def _bytes(size: float) -> str:
-    units = ["bytes", "KiB", "MiB", "GiB", "TiB"]
-    while size >= 1024 and len(units) > 1:
-        size /= 1024
+    """Powers of 1,000, as the command line and the console have them."""
+    if size < 1000:
+        return f"{size:,.0f} bytes"
+    units = ["bytes", "kB", "MB", "GB", "TB"]
+    while size >= 999.95 and len(units) > 1:
+        size /= 1000
         units.pop(0)
-    return f"{size:,.0f} {units[0]}" if units[0] == "bytes" or size >= 100 else f"{size:,.1f} {units[0]}"
+    return f"{size:,.1f} {units[0]}"

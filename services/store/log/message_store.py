@@ -471,6 +471,10 @@ class MessageStore:
         """Records of a span of a queue with some tags, where that is cheap; else None. See `bulk.read_tagged`."""
         return read_tagged(self._parts, queue, span, wanted, limits, self.confirm_offset)
 
+    def problems(self) -> list[str]:
+        """What is wrong with the disk, in words."""
+        return [self._retention.problem] if self._retention.problem else []
+
     def named_records(self, queue: ConsumeQueue) -> NamedRecords:
         """What copies the records that units of a queue name."""
         return NamedRecords(self._parts, queue, self.repairs.is_lost, self.commit_log.max_offset)

@@ -99,8 +99,8 @@ def test_damage_and_a_full_disk() -> None:
     found.disk.directory, found.disk.total_bytes, found.disk.free_bytes = "/data", 100 << 30, 4 << 30
     assert problems(found) == [
         [
-            "the log has 1 damaged range, 3.0 MiB, which are skipped; the first begins at 4096: rot: bad CRC",
-            "the disk of /data is 96% full: 4.0 GiB are left",
+            "the log has 1 damaged range, 3.1 MB, which are skipped; the first begins at 4096: rot: bad CRC",
+            "the disk of /data is 96% full: 4.3 GB are left",
         ]
     ]
     found = node()
@@ -116,7 +116,7 @@ def test_damage_and_a_full_disk() -> None:
         ({"state": replication_pb2.REFUSED, "problem": "fork"}, ["somebody must act at m:1: fork"]),
         (
             {"state": replication_pb2.FOLLOWING, "master_max_offset": 300 << 20, "received_offset": 1 << 20},
-            ["the slave has a lag of 299 MiB"],
+            ["the slave has a lag of 313.5 MB"],
         ),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tandemmq.common.timers import Timers
-from tandemmq.store.log.edges.disk import LocalDisk
+from tandemmq.store.log.edges.disk import DiskUsage, LocalDisk
 from tandemmq.store.log.message_store import MessageStore
 from tandemmq.store.log.segments.mapped_file import MappedFile
 from tests.manual_timers import ManualTimers
@@ -165,3 +165,27 @@ async def test_queues_are_put_right_in_slices(tmp_path: Path, monkeypatch: pytes
     assert turns >= len(list(store.queues()))
     assert all(queue.min_offset > 0 for queue in store.queues())
     await store.close()
+
+
+class UsedDisk(LocalDisk):
+    """A disk of which so many percent are used."""
+
+    used = 0
+
+    def usage(self, path: Path) -> DiskUsage:
+        return DiskUsage(total=100, used=self.used, free=100 - self.used)
+
+
+async def test_a_store_says_that_old_messages_go_before_they_expire(tmp_path: Path) -> None:
+    disk = UsedDisk()
+    store = MessageStore.open(config(tmp_path, disk_space_clean_forcibly_ratio=80), disk=disk)
+    try:
+        for disk.used, told in ((79, False), (80, True), (79, False)):
+            await store._retention.run_once()
+            assert bool(store.problems()) is told
+        disk.used = 85
+        await store._retention.run_once()
+        assert "the disk is 85 % full" in store.problems()[0]
+        assert "diskSpaceCleanForciblyRatio is 80" in store.problems()[0]
+    finally:
+        await store.close()

@@ -1,7 +1,7 @@
 /** Numbers, sizes and times as people read them. */
 
 const NUMBERS = new Intl.NumberFormat("en", { useGrouping: true, maximumFractionDigits: 1 });
-const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+const UNITS = ["bytes", "kB", "MB", "GB", "TB", "PB"];
 
 /** A number of the API, where 64-bit ones are text, and those that are not set are missing. */
 export function num(value) {
@@ -14,13 +14,13 @@ export function count(value) {
   return NUMBERS.format(num(value));
 }
 
-/** 1536 → 1.5 KiB */
+/** 1500 → 1.5 kB: powers of 1,000, as the command line has them */
 export function bytes(value) {
   if (value === undefined) return "–";
   let size = num(value);
   let unit = 0;
-  while (Math.abs(size) >= 1024 && unit < UNITS.length - 1) {
-    size /= 1024;
+  while (Math.abs(size) >= (unit ? 999.95 : 1000) && unit < UNITS.length - 1) {
+    size /= 1000;
     unit += 1;
   }
   return `${size.toFixed(unit && size < 100 ? 1 : 0)} ${UNITS[unit]}`;

@@ -43,6 +43,8 @@ class Retention:
         self._task: asyncio.Task[None] | None = None
         self._last_record_times: dict[int, int] = {}
         self._said_kept = -1
+        self.problem = ""
+        """That old files go before they expire, and why; empty while they need not."""
         self.guards: list[Callable[[], int | None]] = []
         """Each gives the log offset from which on files are kept, whatever their age; None: it keeps none."""
 
@@ -75,7 +77,13 @@ class Retention:
         used = parts.disk.usage(config.store_path_root_dir).used_percent
         self._watch(used)
         hour = time.localtime(parts.clock.now_ms() / 1000).tm_hour
-        forced = used >= config.disk_space_clean_forcibly_ratio and config.clean_file_forcibly_enable
+        limit = config.disk_space_clean_forcibly_ratio
+        forced = used >= limit and config.clean_file_forcibly_enable
+        self.problem = (
+            f"the disk is {used} % full, so old messages go before they expire (diskSpaceCleanForciblyRatio is {limit})"
+            if forced
+            else ""
+        )
         if hour not in config.delete_when and used < config.disk_max_used_space_ratio and not forced:
             return 0
         if not forced and not self._checkpointer.complete:
