@@ -21,7 +21,7 @@ from tandemmq.common.files.file_system import LOCAL
 from tandemmq.common.files.replacing import make_dirs
 from tandemmq.spark.errors import BadJobOption, SparkJobError
 from tandemmq.spark.export import ExportFailed, ExportReport, ExportRequest, check, kept, local_target, source_options
-from tandemmq.spark.reading.log_files import list_log_files
+from tandemmq.spark.reading.log_files import list_log_files, written_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,7 +98,7 @@ def export_directly(request: ExportRequest, tell: Callable[[int, int], None] | N
     return ExportReport(
         messages=messages,
         damaged=damaged,
-        log_bytes=sum(file.size for file in list_log_files(request.store)),
+        log_bytes=written_bytes(list_log_files(request.store)),
         files=len(written),
         bytes=sum(path.stat().st_size for path in written),
         seconds=time.monotonic() - started,

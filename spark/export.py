@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tandemmq.spark.errors import BadJobOption, SparkJobError
-from tandemmq.spark.reading.log_files import list_log_files
+from tandemmq.spark.reading.log_files import list_log_files, written_bytes
 from tandemmq.spark.reading.ranges import DEFAULT_RANGE_SIZE
 from tandemmq.spark.reading.topic_table import kept_since
 from tandemmq.spark.running.runner import reason_of
@@ -64,8 +64,9 @@ class ExportRequest:
 class ExportReport:
     """What was written.
 
-    ``damaged``: records and stretches that were left out, among what the conditions let through. ``files`` and
-    ``bytes``: None where the target is no directory of this machine.
+    ``damaged``: records and stretches that were left out, among what the conditions let through. ``log_bytes``: of the
+    log, without what is reserved after its end. ``files`` and ``bytes``: None where the target is no directory of this
+    machine.
     """
 
     messages: int
@@ -128,7 +129,7 @@ def export(session: "SparkSession", request: ExportRequest) -> ExportReport:
     return ExportReport(
         messages=counts["messages"],
         damaged=counts["damaged"],
-        log_bytes=sum(file.size for file in files),
+        log_bytes=written_bytes(files),
         files=None if written is None else len(written),
         bytes=None if written is None else sum(path.stat().st_size for path in written),
         seconds=time.monotonic() - started,

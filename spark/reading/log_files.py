@@ -83,14 +83,34 @@ def without_unused(files: Sequence[LogFile]) -> list[LogFile]:
     return used
 
 
+def written_bytes(files: Sequence[LogFile]) -> int:
+    """Bytes of a log's files, without those after its end, which a store reserves ahead of use. Raises OSError."""
+    used = without_unused(files)
+    return sum(file.size for file in used[:-1]) + _end_in(used[-1])
+
+
+def _end_in(file: LogFile) -> int:
+    """Where a file has its last byte that is not 0."""
+    with MappedLogFile(file) as mapped:
+        for begin, end in reversed(_pieces(mapped)):
+            if not is_zero(mapped.map, begin, end):
+                return begin + len(mapped.map[begin:end].rstrip(b"\0"))
+    return 0
+
+
+def _pieces(mapped: "MappedLogFile") -> list[tuple[int, int]]:
+    """Positions of what is no hole, in pieces that are looked at at once."""
+    return [
+        (at, min(at + _PIECE, end))
+        for begin, end in mapped.data_stretches(0, mapped.file.size)
+        for at in range(begin, end, _PIECE)
+    ]
+
+
 def _is_unused(file: LogFile) -> bool:
     """A store has filled such a file with zeros, which all have to be looked at: on all cores."""
     with MappedLogFile(file) as mapped, ThreadPoolExecutor(os.cpu_count()) as pool:
-        pieces = [
-            (at, min(at + _PIECE, end))
-            for begin, end in mapped.data_stretches(0, file.size)
-            for at in range(begin, end, _PIECE)
-        ]
+        pieces = _pieces(mapped)
         # The first tells most often: where a file is used, records begin with its first byte.
         return not pieces or (
             is_zero(mapped.map, *pieces[0]) and all(pool.map(lambda piece: is_zero(mapped.map, *piece), pieces[1:]))
