@@ -18,13 +18,18 @@ def seed() -> int:
     return int(drawn)
 
 
+_REPOSITORY = Path(__file__).resolve().parents[1]
+
 SEED = seed()
 """Read when the module is imported. A test that uses it under this name is marked ``seeded``."""
 
 
 @cache
 def what_draws(path: Path) -> frozenset[str]:
-    """What in a module uses SEED: functions, fixtures and values that name it, or that name one of those."""
+    """What in a module uses SEED: functions, fixtures and values that name it, or that name one of those.
+
+    What is imported from another module of the tests counts too.
+    """
     uses = dict[str, set[str]]()
     for statement in ast.parse(path.read_text()).body:
         named = _names_in(statement)
@@ -35,10 +40,18 @@ def what_draws(path: Path) -> frozenset[str]:
             case ast.Assign() | ast.AnnAssign():
                 targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
                 uses |= dict.fromkeys(_names_in(*targets), named)
+            case ast.ImportFrom(module=str(module)) if module.startswith("tests."):
+                drawing_there = _what_draws_in(module)
+                uses |= {one.asname or one.name: {"SEED"} for one in statement.names if one.name in drawing_there}
     drawing = {"SEED"}
     while found := {name for name, used in uses.items() if used & drawing} - drawing:
         drawing |= found
     return frozenset(drawing)
+
+
+def _what_draws_in(module: str) -> frozenset[str]:
+    path = _REPOSITORY.joinpath(*module.split(".")).with_suffix(".py")
+    return what_draws(path) if path != Path(__file__).resolve() and path.exists() else frozenset()
 
 
 def draws(path: Path, name: str) -> bool:

@@ -12,6 +12,7 @@ from tests.seed import SEED, draws
 MODULE = """
 from tests.seed import SEED
 from tests.elsewhere import kit
+from tests.faults.test_pair_network import FILE_SIZE, under_load as loaded
 
 LIVES = 500
 CHANCE: object = kit.random(SEED)
@@ -40,10 +41,11 @@ def test_by_a_class(): assert Scene()
 class TestMany:
     def test_one(self): assert helper()
 
-def test_that_does_not(quick_path): assert LIVES and kit
+def test_by_an_import(): assert loaded()
+def test_that_does_not(quick_path): assert LIVES and kit and FILE_SIZE
 def test_that_says_so(): assert "SEED"
 """
-DRAWING = {"itself", "a_value", "a_fixture", "a_function", "a_parameter", "a_class"}
+DRAWING = {"itself", "a_value", "a_fixture", "a_function", "a_parameter", "a_class", "an_import"}
 
 
 @given(st.integers())
