@@ -26,6 +26,7 @@ from tandemmq.cli.talk.output import Output, printable
 
 if TYPE_CHECKING:
     from tandemmq.admin.v1.admin_pb2 import FindMessagesRequest, FoundMessage, ResendMessagesResponse
+    from tandemmq.admin.v1.admin_pb2_grpc import AdminStub
 
 app = noun("message", "Messages: find, view, follow, trace, send again.")
 for _verb in (query, view, trace):
@@ -82,7 +83,7 @@ def find(
     with admin_at(address) as admin:
         found = admin.FindMessages(request)
         if topic and not found.messages and not found.more:
-            admin.GetTopic(admin_pb2.GetTopicRequest(topic=topic, broker=broker))  # says so if there is no such topic
+            _check_topic(admin, topic, broker)
     if as_json:
         output.document(document(found))
     else:
@@ -95,6 +96,19 @@ def find(
             output.remark("There are more; see --limit.")
     if not found.messages:
         raise NotThere("none of the messages that were read is one" if found.more else "there is no such message")
+
+
+def _check_topic(admin: "AdminStub", topic: str, broker: str) -> None:
+    """Say so if there is no such topic. Who may read it need not be one who may look at it."""
+    import grpc
+
+    from tandemmq.admin.v1 import admin_pb2
+
+    try:
+        admin.GetTopic(admin_pb2.GetTopicRequest(topic=topic, broker=broker))
+    except grpc.RpcError as error:
+        if error.code() is not grpc.StatusCode.PERMISSION_DENIED:
+            raise
 
 
 def _say_by(

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
+import grpc
 import pytest
 import typer
 
@@ -147,3 +148,28 @@ def test_a_search_that_has_not_come_to_its_end_does_not_say_that_there_is_nothin
     answer.Clear()
     with pytest.raises(NotThere, match="there is no such message"):
         message_noun.find("orders", begin="1", where="body.id = 17")
+
+
+class Refused(grpc.RpcError):
+    def __init__(self, status: grpc.StatusCode) -> None:
+        super().__init__()
+        self.status = status
+
+    def code(self) -> grpc.StatusCode:
+        return self.status
+
+
+def test_who_may_read_a_topic_and_not_look_at_it_hears_that_there_is_no_such_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def get_topic(_request: object) -> None:
+        raise refusal
+
+    admin = SimpleNamespace(FindMessages=lambda _request: admin_pb2.FindMessagesResponse(), GetTopic=get_topic)
+    monkeypatch.setattr(message_noun, "admin_at", lambda _address: nullcontext(admin))
+    refusal = Refused(grpc.StatusCode.PERMISSION_DENIED)
+    with pytest.raises(NotThere, match="there is no such message"):
+        message_noun.find("orders", key="k")
+    refusal = Refused(grpc.StatusCode.NOT_FOUND)
+    with pytest.raises(Refused):
+        message_noun.find("orders", key="k")
