@@ -85,7 +85,9 @@ class DescribeResponse(_message.Message):
 
     @_builtins.property
     def problems(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What the service knows to be wrong with its surroundings, in words: a name server that is away, or has another master in its place."""
+        """What the service knows to be wrong with its surroundings, in words: a name server that is away, or has another master in its place; a
+        disk so full that old messages go before they expire.
+        """
 
     def __init__(
         self,
