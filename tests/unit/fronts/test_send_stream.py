@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
+from tandemmq.common.grpc_transport import CallFailure
+from tandemmq.common.grpc_transport.rpc.status import Status
 from tandemmq.store.broker.errors import StoreStopping
 from tandemmq.store.broker.group_transfer import PutStatus
 from tandemmq.store.format.host import Host
@@ -140,3 +142,23 @@ async def test_no_request_is_stored_before_an_earlier_one_or_answered_before_it(
     with suppress(asyncio.CancelledError):
         await second
     await answers.aclose()
+
+
+async def test_after_a_request_that_cannot_be_read_none_is_answered_at_once() -> None:
+    """Its sequence would be that of the one before it, which nobody has stored."""
+    disk = SlowDisk(core=True, waits=False)
+    stream = SendStream(disk, 4, lambda _number, _value: True)
+    came: list[bytes | None] = []
+
+    async def requests() -> AsyncIterator[bytes]:
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(lambda: came.append(stream.answer_at_once(b"", HOST)))
+        raise CallFailure(Status.INTERNAL, "it cannot be decompressed")
+        yield b""
+
+    answers = stream.run(requests(), HOST)
+    with suppress(CallFailure):
+        await anext(answers)
+    await asyncio.sleep(0)
+    assert came == [None]
+    assert not disk.appended

@@ -129,6 +129,7 @@ class SendStream:
                 raise
             self._events.put_nowait(_Failed(_stopped()))
         except Exception as error:  # noqa: BLE001 - it is raised again where the call can fail with it
+            self._unanswered += 1  # it may be of a request that could not be read: a later one would get its sequence
             self._events.put_nowait(_Failed(error))
         else:
             self._events.put_nowait(None)
