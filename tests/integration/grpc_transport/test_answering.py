@@ -1,7 +1,10 @@
 """A handler without tasks: requests handed to a function in the turn that brought them, answers written at once."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import grpc
@@ -287,6 +290,39 @@ async def test_requests_that_are_messages_are_read() -> None:
             await call.write(BytesValue(value=value).SerializeToString())
             assert await call.read() == value
             await within(begun.wait())
+
+
+@pytest.mark.parametrize("listens", [True, False])
+async def test_a_call_that_has_ended_does_not_wait_for_the_garbage_collector(listens: bool) -> None:
+    """Though what answers its requests knows the call."""
+    calls: list[weakref.ref[Any]] = []
+
+    async def handler(requests: Any, context: Any) -> Any:
+        calls.append(weakref.ref(context))
+        if listens:
+            await answering(context).listen(context.write_now)
+            return
+        answer_at_once(context, partial(_echo, context))
+        async for request in requests:
+            await context.write(request)
+
+    async with hosted("fast", both=handler) as server:
+        gc.disable()
+        try:
+            for _ in range(3):
+                call = server.both()
+                for _ in range(3):
+                    await call.write(b"x")
+                    assert await call.read() == b"x"
+                await call.done_writing()
+                assert await rest(call) == []
+            await until(lambda: not any(one() for one in calls))
+        finally:
+            gc.enable()
+
+
+def _echo(_context: Any, request: bytes) -> bytes:
+    return request
 
 
 @pytest.mark.parametrize("size", [0, 127, 128, 20_000])

@@ -117,7 +117,8 @@ class StreamRequestCall(Call):
         None: it has done nothing of it, and the request is read as any other. It is not asked while an answer could not
         leave. What it raises ends the call.
         """
-        self._at_once = at_once
+        if not self.over:
+            self._at_once = at_once
 
     def _answered_at_once(self, at_once: Callable[[bytes], bytes | None], message: bytes) -> bool:
         """Whether a request needs no reader any more."""
@@ -220,6 +221,7 @@ class StreamRequestCall(Call):
         """See CallContext."""
         super().tidy()
         self._queue.clear()
+        self._at_once = self._on_message = None  # they know the call: together they would stay for the collector
 
     async def serve(self, _result: Any) -> None:
         """Run the handler. Raises what it raises."""
