@@ -150,11 +150,13 @@ async def test_after_a_request_that_cannot_be_read_none_is_answered_at_once() ->
     stream = SendStream(disk, 4, lambda _number, _value: True)
     came: list[bytes | None] = []
 
+    def unreadable() -> bytes:
+        raise CallFailure(Status.INTERNAL, "it cannot be decompressed")
+
     async def requests() -> AsyncIterator[bytes]:
         await asyncio.sleep(0)
         asyncio.get_running_loop().call_soon(lambda: came.append(stream.answer_at_once(b"", HOST)))
-        raise CallFailure(Status.INTERNAL, "it cannot be decompressed")
-        yield b""
+        yield unreadable()
 
     answers = stream.run(requests(), HOST)
     with suppress(CallFailure):
