@@ -275,6 +275,22 @@ async def test_what_a_function_raises_that_answers_at_once_ends_its_call_alone()
         assert await server.unary(b"still there") == b"still there"
 
 
+async def test_nothing_is_held_of_what_comes_with_a_request_that_ends_its_call() -> None:
+    def at_once(request: bytes) -> bytes | None:
+        if request == b"bad":
+            raise ValueError(request)
+        return request
+
+    async with hosted("fast", both=reading(at_once, asyncio.Event())) as server, wired(server.target) as wire:
+        stream = wire.call("/tandemmq.test.Own/both", ended=False)
+        wire.send(stream, message(b"first"), False)
+        await wire.wait_for(lambda: wire.answers[stream].messages)
+        wire.send(stream, message(b"bad") + message(b"next"), False)
+        assert (await within(wire.answer(stream))).messages[1:] == []
+        server_side: Any = server.server
+        assert [protocol.connection.held for protocol in server_side.protocols] == [0]
+
+
 async def test_requests_that_are_messages_are_read() -> None:
     begun = asyncio.Event()
 

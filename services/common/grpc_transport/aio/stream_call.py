@@ -63,8 +63,9 @@ class StreamRequestCall(Call):
         except CallFailure as failure:
             self.stop(failure)
             return
+        at_once = self._at_once  # also for what comes after a request that has ended the call
         for message in messages:
-            if self._at_once is not None and self._answered_at_once(self._at_once, message):
+            if at_once is not None and self._answered_at_once(at_once, message):
                 continue
             self.connection.hold(self, len(message) + PART_OVERHEAD)
             self._queue.append(message)
