@@ -218,11 +218,16 @@ class Scene:
         request = port.message(f"{METADATA}/GetTable", {"table": table_name})
         return list(port.call(f"{METADATA}/GetTable", [request], most=10_000).answers)
 
-    def check_alive(self) -> None:
-        """Fails when a process has died, does not serve, or has said that it did not expect a call."""
+    def check_alive(self, *, roles_change: bool = False) -> None:
+        """Fails when a process has died, does not serve, or has said that it did not expect a call.
+
+        `roles_change`: health may say NOT_SERVING while a node takes on the role that it was just given.
+        """
         for process in self.processes:
             assert process.running, process.log.read_text()[-4_000:]
         for name, port in self.ports.items():
+            if roles_change:
+                until(port.serving, 60, f"{name} serves in its new role")
             assert port.serving(), name
         for log, seen in self.logs.items():
             with log.open() as file:

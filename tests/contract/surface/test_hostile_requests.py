@@ -77,7 +77,7 @@ class Trial:
     def end(self) -> None:
         """After all of them."""
         self.look(accepted=bool(self.entry.changes))
-        self.scene.check_alive()
+        self.scene.check_alive(roles_change=self.entry.on != "node")
 
 
 OF_ROLES = [place for on in ("slave", "store") for place in places(on)]
