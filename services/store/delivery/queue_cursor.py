@@ -157,7 +157,7 @@ class QueueCursor:
 
     def wait(self, woken: Callable[[], None]) -> None:
         """Have `woken` called when there is a message at the place that may be read."""
-        self._idle = self.queue.wait_beyond(self.next, hurry=False)
+        self._idle = self.queue.wait_beyond(self.next)
         self._idle.add_done_callback(functools.partial(self._woken, woken))
 
     def _woken(self, woken: Callable[[], None], idle: "asyncio.Future[None]") -> None:

@@ -1,9 +1,8 @@
 """Dispatch: every record that may be seen is given to all that is derived from the log: consume queues, index, others.
 
 RocketMQ: ``ReputMessageService``. Runs on the event loop, so no lock is needed: at once where the store is quiet, for
-all that came within 2 ms where it is busy, and before any read; within 20 ms where nobody waits for messages, or nobody
-was told of what came. The walk is the one that recovery uses. The limit is the end of the log, or with SYNC_FLUSH its
-durable end.
+all that came within 2 ms where it is busy, and before any read; within 20 ms where nobody was told of what came. The
+walk is the one that recovery uses. The limit is the end of the log, or with SYNC_FLUSH its durable end.
 """
 
 import asyncio
@@ -31,9 +30,8 @@ _RETRY_SECONDS = 1.0
 # A busy store gathers: turns begin at least so far apart (RocketMQ sleeps 1 ms between two). A turn costs some 20 µs
 # however little it dispatches, more than a single send does; each message in it adds 0.2 µs.
 _GATHER_SECONDS = 0.002
-# As long as nobody waits for messages it gathers for so long: whoever reads has everything dispatched first. Records
-# that nobody is told of may wait as long: a busy store writes one of its own in most turns of the loop.
-_UNHURRIED_SECONDS = 0.02
+# Records that nobody is told of may wait so long: a busy store writes one of its own in most turns of the loop.
+_UNTOLD_SECONDS = 0.02
 # A backlog of so many bytes in one turn makes the store load the compiled walker, in the background.
 _BUSY_BYTES = 256 << 10
 # So do so many records in small turns: in pure Python each costs some 20 µs.
@@ -54,10 +52,8 @@ class Dispatcher:
         self._scheduled = False
         self._told = False  # somebody was told of a record that is not dispatched yet
         self._next: Timer | None = None  # of a turn that is to come later; it stays where reads come before it
-        self._late = False  # that turn would be sooner if somebody waited
+        self._late = False  # nobody was told of what that turn dispatches
         self._last = 0.0  # loop time when the last turn began that was scheduled
-        self._readers = parts.queues.readers
-        self._readers.first_came = self._hurry
         self._records = 0
         self._stopped = False
         self._scan = self._new_scan()
@@ -106,14 +102,13 @@ class Dispatcher:
         if self._told:
             self._schedule(behind)
         else:
-            self._have_turn_at(self._timers.time() + _UNHURRIED_SECONDS, late=True)
+            self._have_turn_at(self._timers.time() + _UNTOLD_SECONDS, late=True)
 
     def _schedule(self, behind: bool) -> None:
         """Have a turn for records that somebody was told of."""
-        now, hurry = self._timers.time(), self._readers.count > 0
-        due = self._last + (_GATHER_SECONDS if hurry else _UNHURRIED_SECONDS)
+        now, due = self._timers.time(), self._last + _GATHER_SECONDS
         if now < due:
-            self._have_turn_at(due, late=not hurry)
+            self._have_turn_at(due, late=False)
             return
         self._not_later()
         self._last = now
@@ -129,11 +124,6 @@ class Dispatcher:
                 return
             self._not_later()
         self._next, self._late = self._timers.call_at(due, self._later), late
-
-    def _hurry(self) -> None:
-        """Somebody waits for messages from now on."""
-        if self._scheduled and self._late and self._told:
-            self._schedule(behind=False)
 
     def _later(self) -> None:
         self._next, self._late = None, False

@@ -82,7 +82,6 @@ class TimedMessages:
         self._timers = store.timers
         self._window = TimerWindow(index, precision_ms, None)
         self._must_index = 0
-        self._recalls_to = 0  # so far the queue is to be indexed before what is due is delivered
         self._done = (0, -1)
         self._unnoted: int | None = None  # log offset of the last copy that no fact names yet; -1 for none
         self._aside: list[tuple[float, TimerEntry]] = []
@@ -127,7 +126,6 @@ class TimedMessages:
         self._unnoted = None
         self._aside.clear()
         self._must_index = self._follower.stored_end
-        self._recalls_to = 0
         self._plan(0.0)
 
     def _added(self, entries: list[TimerEntry]) -> None:
@@ -189,28 +187,13 @@ class TimedMessages:
         while more and self._timers.elapsed() < until:
             more = self._window.load(self._wall.now_ms())
         self._touch_ahead()
-        if not self._knows_recalls():
-            return True
-        more = self._deliver(max(until, self._timers.elapsed() + _TURN_SECONDS / 2)) or more
+        more = self._deliver(until) or more
         if now >= self._prepare_at:
             preparing = self._window.prepare(self._wall.now_ms())
             self._prepare_at = now + (_PREPARE_SECONDS if preparing else _CLOCK_SECONDS)
             if preparing:
                 self._plan(_PREPARE_SECONDS)
         return more
-
-    def _knows_recalls(self) -> bool:
-        """Whether what is due may be delivered: a recall that was stored a moment ago may not be indexed yet."""
-        entry = self._window.first()
-        if entry is None or entry.when > self._wall.now_ms():
-            return True
-        behind = self._index.indexed < self._recalls_to
-        try:
-            end = self._follower.catch_up()
-        except (StoreError, OSError):  # what is due does not wait until the queue is put right
-            return True
-        self._recalls_to = min(self._recalls_to, end) if behind else end
-        return self._index.indexed >= self._recalls_to
 
     def _touch_ahead(self) -> None:
         """Have the records of what is due soon in memory by then; one thread at a time."""

@@ -100,16 +100,11 @@ class TimerFollower:
 
     # -- following --------------------------------------------------------------------------------------------------
 
-    def catch_up(self) -> int:
-        """Put into the index now what the queue has, as far as that goes in one turn; gives how far it is to come.
-
-        Raises BadEntries, StoreError, OSError.
-        """
-        if not self._running:
-            return self._index.indexed
-        self._store.catch_up()
-        self._follow(self._timers.elapsed() + _TURN_SECONDS)
-        return self.end
+    def catch_up(self) -> None:
+        """Put into the index now what the queue has, as far as that goes in one turn."""
+        if self._running:
+            self._store.catch_up()
+            self._follow(self._timers.elapsed() + _TURN_SECONDS)
 
     def make_anew(self, why: str) -> None:
         """Throw the index away and make it from the log."""

@@ -9,5 +9,4 @@ queue_stretch.py          a stretch of such units
 time_search.py            a queue offset by time
 topic_retention.py        messages that are older than their topic keeps them
 unsynced.py               files and names that are not durable yet
-waiting_readers.py        how many wait for messages
 """

@@ -30,7 +30,6 @@ from tandemmq.store.log.edges.disk import Disk, data_stretches, is_zero
 from tandemmq.store.log.edges.file_cache import FileCache
 from tandemmq.store.log.observer import NullObserver, Observer
 from tandemmq.store.log.queues.unsynced import Unsynced
-from tandemmq.store.log.queues.waiting_readers import WaitingReaders
 from tandemmq.store.log.replica.confirmed import Confirmed
 from tandemmq.store.log.segments.mapped_file import file_name
 from tandemmq.store.log.segments.mapped_file_queue import list_files, remove_leftovers
@@ -56,16 +55,13 @@ class ConsumeQueue:
         cache: FileCache,
         confirmed: Confirmed | None = None,
         observer: Observer | None = None,
-        readers: WaitingReaders | None = None,
     ) -> None:
         """Describe the queue in ``directory`` (``<topic>/<queueId>``); `load` or the first write makes it real.
 
-        ``confirmed`` limits `readable_end`; ``observer`` is told of messages with a wrong number; ``readers`` are those
-        of all queues.
+        ``confirmed`` limits `readable_end`; ``observer`` is told of messages with a wrong number.
         """
         self._observer = observer or NullObserver()
         self._confirmed = confirmed or Confirmed()
-        self._readers = readers or WaitingReaders()
         self.directory = directory
         self._prefix = f"{directory}/"
         self._named = -1, ""
@@ -568,18 +564,13 @@ class ConsumeQueue:
         topic = self.directory.parent
         self._dirty_directories.update((self.directory, topic, topic.parent))
 
-    def wait_beyond(self, offset: int, *, hurry: bool = True) -> "asyncio.Future[None]":
-        """Give a future that is done when there is a message to read at ``offset``. Cancel it to stop waiting.
-
-        ``hurry``: dispatch does not gather for long as long as somebody waits so.
-        """
+    def wait_beyond(self, offset: int) -> "asyncio.Future[None]":
+        """Give a future that is done when there is a message to read at ``offset``. Cancel it to stop waiting."""
         future = asyncio.get_running_loop().create_future()
         self._waiters[future] = offset
         future.add_done_callback(self._waiters.pop)  # woken, or not waiting any more
         if self.max_offset > offset:
             self.wake()
-        if hurry and not future.done():
-            self._readers.add(future)
         return future
 
     def wake(self) -> None:

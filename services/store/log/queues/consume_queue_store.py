@@ -22,7 +22,6 @@ from tandemmq.store.log.event import Event
 from tandemmq.store.log.observer import Observer
 from tandemmq.store.log.queues.consume_queue import ConsumeQueue
 from tandemmq.store.log.queues.queue_offsets import QueueKey
-from tandemmq.store.log.queues.waiting_readers import WaitingReaders
 from tandemmq.store.log.replica.confirmed import Confirmed
 from tandemmq.store.log.segments.mapped_file_queue import entries_of
 
@@ -54,7 +53,6 @@ class ConsumeQueueStore:
         self._disk = disk
         self._cache = FileCache(disk)
         self._confirmed = confirmed
-        self.readers = WaitingReaders()
         self._queues: dict[QueueKey, ConsumeQueue] = {}
         self._unopened: dict[QueueKey, Bounds] = {}
         self._ids: dict[str, set[int]] = {}  # of both, by topic
@@ -187,8 +185,7 @@ class ConsumeQueueStore:
 
     def _new(self, topic: str, queue_id: int) -> ConsumeQueue:
         directory = self._directory / topic / str(queue_id)
-        parts = self._disk, self._cache, self._confirmed, self._observer, self.readers
-        return ConsumeQueue(directory, self._file_size, *parts)
+        return ConsumeQueue(directory, self._file_size, self._disk, self._cache, self._confirmed, self._observer)
 
     def _add(self, topic: str, queue_id: int) -> ConsumeQueue:
         queue = self._queues[topic, queue_id] = self._new(topic, queue_id)

@@ -159,37 +159,6 @@ async def test_a_recall_that_is_safe_too_late_is_not_answered_with_success(tmp_p
         assert await MessageRecalls(kit.kit.broker, LaterClock(BEGIN, BEGIN + 2_999)).recall("orders", handle, HOST)
 
 
-async def test_a_recall_counts_though_a_busy_store_has_not_dispatched_it_yet(tmp_path: Path) -> None:
-    """Nobody waits for messages, so dispatch gathers: what comes due meanwhile looks for its recall first."""
-    async with delaying(tmp_path) as kit:
-        waits = await kit.send(b"x", TIMER_DELIVER_MS=str(BEGIN + 3_000))
-        await at(kit, BEGIN + 3_000, b"other")
-        handle = str(RecallHandle("orders", "a", BEGIN + 3_000, waits.properties[properties.UNIQ_KEY]))
-        await kit.timers.advance(2.994)
-        await kit.send(b"busy", topic="others")
-        await kit.timers.advance(0.001)
-        assert await MessageRecalls(kit.kit.broker, kit.wall).recall("orders", handle, HOST)
-        await kit.timers.advance(0.006)
-        assert kit.bodies() == [b"other"]
-        assert kit.counts.recalled == 1
-
-
-async def test_a_recall_behind_many_timers_counts_too(tmp_path: Path) -> None:
-    """They are indexed in turns: what is due waits for those that were there when its time came, and no others."""
-    async with delaying(tmp_path) as kit:
-        waits = await kit.send(b"x", TIMER_DELIVER_MS=str(BEGIN + 3_000))
-        handle = str(RecallHandle("orders", "a", BEGIN + 3_000, waits.properties[properties.UNIQ_KEY]))
-        await kit.timers.advance(2.994)
-        await kit.send(b"busy", topic="others")
-        await kit.timers.advance(0.001)
-        for _ in range(600):
-            await at(kit, BEGIN + HOUR_MS, b"later")
-        assert await MessageRecalls(kit.kit.broker, kit.wall).recall("orders", handle, HOST)
-        await at(kit, BEGIN + 3_000, b"last")
-        await kit.timers.advance(0.006)
-        assert kit.bodies() == [b"last"]
-
-
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("send"), st.sampled_from([1, 700, 1_500, 4_000, 9_000, 70_000])),
