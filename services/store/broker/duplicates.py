@@ -33,7 +33,7 @@ _OWN_COPIES = GROUP_TOPICS
 Lookup = Callable[[str, str, int, int], bytes | None]
 """The newest record of a topic with a UNIQ_KEY that was stored at or after a time in ms, by the index.
 
-What begins at or behind a log offset, the last argument, is remembered here, and need not be found.
+What begins at or after a log offset, the last argument, is remembered here, and need not be found.
 """
 
 

@@ -61,7 +61,7 @@ class Finder:
 
         What the index says is compared with the records themselves, topic, key and store time: equal hashes of other
         keys and repeated entries are left out (trap T9), and messages at the edges of whole seconds are not (trap T8).
-        `end` 0: no limit. `before`: what begins at or behind that log offset need not be found.
+        `end` 0: no limit. `before`: what begins at or after that log offset need not be found.
 
         Raises:
             BadRequest: empty key, negative or reversed times, negative number.

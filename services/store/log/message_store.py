@@ -482,7 +482,7 @@ class MessageStore:
     def query_index(self, topic: str, key: str, begin_ms: int, end_ms: int, before: int | None = None) -> Iterator[int]:
         """Physical offsets that may hold ``key``, newest first; the caller compares (see `Index.query`).
 
-        ``before``: what begins at or behind that log offset need not be found.
+        ``before``: what begins at or after that log offset need not be found.
         """
         if before is None or self._dispatcher.position < before:
             self._dispatcher.catch_up()
